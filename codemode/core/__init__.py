@@ -1,0 +1,1 @@
+"""The vocabulary of codemode: values, errors, limits, frames. Standard library only."""

@@ -1,0 +1,142 @@
+"""What can happen in a run, as frozen values: one stream, folded twice.
+
+Telemetry counts these events and the trajectory draws them; both see the same stream, so
+they can never disagree. Every event names its run and its moment (Unix milliseconds).
+`EVENT_TYPES` maps the wire name to the type; `to_json` and `event_from_json` are inverse.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+from codemode.core.types import Json
+
+
+class ExecStarted(NamedTuple):
+    """An `exec` began: a new run."""
+
+    run_id: str
+    at_ms: float
+    agent_run_id: str
+    language: str
+    source: str  # redacted text of the cell
+    catalog_size: int
+    sources: dict[str, int]
+    visible_tools: list[str]
+
+
+class WaitStarted(NamedTuple):
+    """A `wait` claimed the run; `wait_id` names the deliverer of what follows."""
+
+    run_id: str
+    at_ms: float
+    wait_id: str
+
+
+class CallStarted(NamedTuple):
+    """A nested request was dispatched; `input` is redacted."""
+
+    run_id: str
+    at_ms: float
+    call_id: int
+    method: str
+    tool_id: str | None
+    input: Json
+
+
+class CallProgress(NamedTuple):
+    """A tool reported progress."""
+
+    run_id: str
+    at_ms: float
+    call_id: int
+    update: Json
+
+
+class CallSettled(NamedTuple):
+    """A nested request settled: `state` is `ok`, `error`, `denied` or `interrupted`."""
+
+    run_id: str
+    at_ms: float
+    call_id: int
+    state: Literal["ok", "error", "denied", "interrupted"]
+    result_bytes: int
+    error: str | None
+
+
+class CallDelivered(NamedTuple):
+    """A settlement reached the guest; `wait_id` is None when the `exec` itself delivered it."""
+
+    run_id: str
+    at_ms: float
+    call_id: int
+    wait_id: str | None
+
+
+class SnapshotEvent(NamedTuple):
+    """A snapshot was `taken`, `restored`, `expired` or `discarded`; `bytes` as stored."""
+
+    run_id: str
+    at_ms: float
+    change: Literal["taken", "restored", "expired", "discarded"]
+    bytes: int
+
+
+class TurnMeasured(NamedTuple):
+    """A turn of the VM ended after `guest_ms` in the worker."""
+
+    run_id: str
+    at_ms: float
+    guest_ms: float
+
+
+class RunEnded(NamedTuple):
+    """An `exec` or `wait` returned: `state` is the run's state, `code` that of a failure."""
+
+    run_id: str
+    at_ms: float
+    state: str
+    code: str | None
+    error: str | None
+    duration_ms: float  # of this one exec or wait
+
+
+Event = (
+    ExecStarted
+    | WaitStarted
+    | CallStarted
+    | CallProgress
+    | CallSettled
+    | CallDelivered
+    | SnapshotEvent
+    | TurnMeasured
+    | RunEnded
+)
+
+EVENT_TYPES: dict[str, type[Any]] = {
+    "exec_started": ExecStarted,
+    "wait_started": WaitStarted,
+    "call_started": CallStarted,
+    "call_progress": CallProgress,
+    "call_settled": CallSettled,
+    "call_delivered": CallDelivered,
+    "snapshot": SnapshotEvent,
+    "turn_measured": TurnMeasured,
+    "run_ended": RunEnded,
+}
+_NAMES = {kind: name for name, kind in EVENT_TYPES.items()}
+
+
+def to_json(event: Event) -> dict[str, Json]:
+    """Return `{"event": name, …fields}`, JSON all through."""
+    return {"event": _NAMES[type(event)], **event._asdict()}
+
+
+def event_from_json(row: dict[str, Json]) -> Event:
+    """Return the event that `to_json` wrote.
+
+    Raises:
+        KeyError: The row names no event of ours.
+        TypeError: Its fields are not those of the event.
+    """
+    fields = dict(row)
+    event: Event = EVENT_TYPES[fields.pop("event")](**fields)
+    return event

@@ -1,0 +1,105 @@
+"""The host half of the JSON adapter: any Python value to JSON text, or one clear error.
+
+The guest half (`sandbox/guest/prelude.js`) follows the same rules for JavaScript. Both end
+in plain JSON, so nothing but data ever crosses the process wall.
+"""
+
+import dataclasses
+import datetime
+import json
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from codemode.core.limits import MAX_JSON_DEPTH
+from codemode.core.types import Json
+
+_MAX_SAFE_INTEGER = 2**53
+
+
+class NotJson(ValueError):
+    """A value that the adapter refuses; the message names the path and the reason."""
+
+
+def to_text(value: Any) -> str:
+    """Return the compact JSON text of a Python value, adapted by the contract's rules.
+
+    Raises:
+        NotJson: Binary data, a cycle, too deep a value, or a type without a JSON form.
+    """
+    return json.dumps(adapt(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def adapt(value: Any) -> Json:
+    """Return the value as plain JSON data, sharing nothing with the original.
+
+    Tuples and sets become arrays, dataclasses and pydantic models objects, dates ISO
+    strings, Decimals and integers beyond 2^53 strings, NaN and infinities null.
+
+    Raises:
+        NotJson: Binary data, a cycle, more than 100 levels, or a type without a JSON form.
+
+    Contract: json:python:rules
+    """
+    return _adapt(value, "value", 0, set())
+
+
+def clean_text(text: str) -> str:
+    """Return the text with each lone surrogate replaced by U+FFFD, so it encodes as UTF-8."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if not text.isascii() else text
+
+
+def _adapt(value: Any, path: str, depth: int, above: set[int]) -> Json:
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, str):
+        return clean_text(str(value))
+    if isinstance(value, Enum):
+        return _adapt(value.value, path, depth, above)
+    if isinstance(value, int):
+        return int(value) if -_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER else str(int(value))
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        raise NotJson(f"{path} is binary ({type(value).__name__}); binary data is not supported, send base64 text")
+    return _adapt_container(value, path, depth, above)
+
+
+def _adapt_container(value: Any, path: str, depth: int, above: set[int]) -> Json:
+    if depth >= MAX_JSON_DEPTH:
+        raise NotJson(f"{path} is nested deeper than {MAX_JSON_DEPTH} levels")
+    if id(value) in above:
+        raise NotJson(f"{path} closes a cycle; send ids instead of the objects themselves")
+    above.add(id(value))
+    try:
+        if isinstance(value, Mapping):
+            items = value.items()
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            items = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}.items()
+        elif hasattr(value, "model_dump") and not isinstance(value, type):
+            items = value.model_dump().items()
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            return [_adapt(item, f"{path}[{index}]", depth + 1, above) for index, item in enumerate(value)]
+        else:
+            raise NotJson(f"{path} is a {type(value).__name__}, which has no JSON form")
+        adapted: dict[str, Json] = {}
+        for key, item in items:
+            name = _key(key, path)
+            adapted[name] = _adapt(item, f"{path}.{name}", depth + 1, above)
+        return adapted
+    finally:
+        above.discard(id(value))
+
+
+def _key(key: Any, path: str) -> str:
+    if isinstance(key, str):
+        return clean_text(key)
+    if isinstance(key, (int, float)) and not isinstance(key, bool):
+        return str(key)
+    raise NotJson(f"{path} has a key of type {type(key).__name__}; keys are strings")

@@ -1,0 +1,93 @@
+"""The one table of numbers: each with its unit in the name and its reason beside it.
+
+`LIMITS` holds what a manifest may set; the constants below it hold the fixed bounds of the
+engine, the bridge and the worker. Nothing else in the package spells a limit.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Limit(NamedTuple):
+    """One numeric setting of `[tools.codeMode]`: its names, its default and its clamp."""
+
+    name: str
+    alias: str
+    default: int
+    low: int
+    high: int
+    why: str
+
+
+LIMITS: tuple[Limit, ...] = (
+    Limit("timeout_ms", "timeoutMs", 10_000, 100, 60_000, "wall clock of one exec or wait"),
+    Limit("memory_limit_bytes", "memoryLimitBytes", 64 << 20, 1 << 20, 1 << 30, "heap of the cell; 1 MiB boots"),
+    Limit("max_output_bytes", "maxOutputBytes", 65_536, 1024, 10 << 20, "outputs and value of a whole run"),
+    Limit("max_snapshot_bytes", "maxSnapshotBytes", 10 << 20, 1024, 256 << 20, "stored bytes of one suspended run"),
+    Limit("max_pending_tool_calls", "maxPendingToolCalls", 16, 1, 128, "nested calls open at once"),
+    Limit("snapshot_ttl_seconds", "snapshotTtlSeconds", 900, 1, 86_400, "how long a suspended run can be resumed"),
+    Limit("search_default_limit", "searchDefaultLimit", 8, 1, 50, "entries of a search without a limit"),
+    Limit("max_search_limit", "maxSearchLimit", 50, 1, 50, "entries of any search"),
+)
+
+
+class Limits(NamedTuple):
+    """The limits in force for one run, all within their clamps."""
+
+    timeout_ms: int = 10_000
+    memory_limit_bytes: int = 64 << 20
+    max_output_bytes: int = 65_536
+    max_snapshot_bytes: int = 10 << 20
+    max_pending_tool_calls: int = 16
+    snapshot_ttl_seconds: int = 900
+    search_default_limit: int = 8
+    max_search_limit: int = 50
+
+    def to_json(self) -> dict[str, int]:
+        """Return the limits under their contract names: `{"timeoutMs": 10000, …}`."""
+        return {limit.alias: getattr(self, limit.name) for limit in LIMITS}
+
+
+class Clamp(NamedTuple):
+    """A number that was out of range: what was found and what is used instead."""
+
+    alias: str
+    found: int
+    used: int
+
+
+def clamp_limits(given: Mapping[str, int]) -> tuple[Limits, tuple[Clamp, ...]]:
+    """Build limits from numbers under their Python names, and say which were clamped.
+
+    Args:
+        given: `{"timeout_ms": 500}`; names that are missing keep their default.
+
+    Returns:
+        The limits and one `Clamp` for each number that was moved into its range.
+    """
+    values: dict[str, int] = {}
+    clamps: list[Clamp] = []
+    for limit in LIMITS:
+        found = given.get(limit.name, limit.default)
+        used = min(max(found, limit.low), limit.high)
+        if used != found:
+            clamps.append(Clamp(limit.alias, found, used))
+        values[limit.name] = used
+    if values["search_default_limit"] > values["max_search_limit"]:
+        if "search_default_limit" in given:
+            clamps.append(Clamp("searchDefaultLimit", values["search_default_limit"], values["max_search_limit"]))
+        values["search_default_limit"] = values["max_search_limit"]
+    return Limits(**values), tuple(clamps)
+
+
+MAX_LIVE_SUSPENDED_RUNS = 64  # per session: a model that forgets its runs must not fill the store
+MAX_OTHER_PENDING = 1024  # searches, describes, timers, yields: cheap, but not unbounded
+MAX_BRIDGE_BYTES = 8 << 20  # JSON of one turn's arguments, and of each delivered result
+MAX_ERROR_BYTES = 8 << 10  # a failed result's `error`
+MAX_JSON_DEPTH = 100  # deeper values are refused by the adapter on either side
+MAX_FRAME_BYTES = 512 << 20  # a frame holds at most a snapshot (256 MiB) or a cell's rows
+KILL_GRACE_MS = 150  # from deadline to SIGKILL, for built-ins that never poll
+STORE_HEADROOM_BYTES = 16 << 20  # wasm memory above the cell's limit: lets the prelude report
+GUEST_STACK_BYTES = 512 << 10  # 768 KiB trapped on hostile recursion, 96 KiB gave 407 frames
+WASM_STACK_BYTES = 16 << 20  # native stack that GUEST_STACK_BYTES of interpreter frames needs
+WORKER_STACK_BYTES = 64 << 20  # of the worker's process; must exceed WASM_STACK_BYTES

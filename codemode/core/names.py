@@ -1,0 +1,111 @@
+"""Names: tool ids, the guest's safe names, camelCase identifiers, near names, reserved words.
+
+Pure text in, pure text out. Whoever needs a name made safe, unique or guessable asks here,
+so that catalog, MCP and namespaces spell the same thing the same way.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+CONTROL_TOOLS = frozenset({"exec", "wait", "tool_search_code", "tool_search", "tool_describe", "tool_call"})
+UNSAFE_SEGMENTS = frozenset({"__proto__", "constructor", "prototype"})
+GUEST_GLOBALS = frozenset(
+    {
+        "ALL_TOOLS", "tools", "MCP", "API", "namespaces", "text", "json", "yield_control",
+        "console", "setTimeout", "clearTimeout", "queueMicrotask", "globalThis",
+    }
+)  # fmt: skip
+TOOLS_RESERVED = frozenset({"search", "describe", "call"})
+_RESERVED_PROPERTIES = UNSAFE_SEGMENTS | {
+    "then", "toString", "toLocaleString", "valueOf", "toJSON", "hasOwnProperty", "isPrototypeOf",
+    "propertyIsEnumerable", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
+}  # fmt: skip
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_$]")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
+_KEYWORDS = frozenset(
+    "await break case catch class const continue debugger default delete do else enum export extends false "
+    "finally for function if implements import in instanceof interface let new null package private protected "
+    "public return static super switch this throw true try typeof var void while with yield eval arguments".split()
+)
+
+
+def build_tool_id(source: str, owner: str, name: str) -> str:
+    """Return `<source>:<owner>:<name>`; the owner must hold no colon."""
+    return f"{source}:{owner}:{name}"
+
+
+def is_identifier(name: str) -> bool:
+    """Say whether a name can be a JavaScript global without quoting (ASCII only)."""
+    return bool(_IDENTIFIER.match(name)) and name not in _KEYWORDS
+
+
+def is_reserved_keyword(name: str) -> bool:
+    """Say whether JavaScript or TypeScript in strict mode reserves this word."""
+    return name in _KEYWORDS
+
+
+def is_reserved_property(name: str) -> bool:
+    """Say whether a convenience function of this name would shadow something of ours."""
+    return name in TOOLS_RESERVED or name in _RESERVED_PROPERTIES or name.startswith("__codemode")
+
+
+def safe_name(name: str) -> str:
+    """Return the convenience name: each character outside `A-Za-z0-9_$` becomes `_`.
+
+    Contract: guest:tools:safe-names
+    """
+    cleaned = _UNSAFE.sub("_", name)
+    return f"_{cleaned}" if cleaned[:1].isdigit() else cleaned
+
+
+def camel_case(name: str, fallback: str) -> str:
+    """Return the guest's identifier for an MCP server or tool.
+
+    The first word's first letter becomes lower case, later words' first letter upper case,
+    the rest is untouched; leading digits get `_`; nothing left gives the fallback.
+
+    Contract: mcp:names:camel-case
+    """
+    words = _WORD.findall(name)
+    if not words:
+        return fallback
+    head = words[0][0].lower() + words[0][1:]
+    joined = head + "".join(word[0].upper() + word[1:] for word in words[1:])
+    return f"_{joined}" if joined[0].isdigit() else joined
+
+
+def unique_names(wanted: Iterable[tuple[str, str]], taken: Iterable[str] = ()) -> dict[str, str]:
+    """Give each key its wanted name, or that name with `2`, `3`, … where it is taken.
+
+    Args:
+        wanted: `(key, name)` pairs, in the order that decides who keeps the plain name.
+        taken: Names that nobody may have.
+
+    Returns:
+        `{key: name}`, all names different.
+    """
+    used = set(taken)
+    given: dict[str, str] = {}
+    for key, name in wanted:
+        candidate, number = name, 2
+        while candidate in used:
+            candidate, number = f"{name}{number}", number + 1
+        used.add(candidate)
+        given[key] = candidate
+    return given
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """Return up to `count` known names that a person may have meant, best first."""
+    candidates = {candidate.lower(): candidate for candidate in known}
+    close = difflib.get_close_matches(name.lower(), candidates, n=count, cutoff=0.5)
+    return [candidates[match] for match in close]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ` Did you mean "x" or "y"?`, or nothing when nothing is near."""
+    close = nearest(name, known, 2)
+    quoted = [f'"{match}"' for match in close]
+    return f" Did you mean {' or '.join(quoted)}?" if quoted else ""

@@ -1,0 +1,249 @@
+"""The frames between a host and its worker: encode, decode, validate.
+
+One request in, one turn-ending event out. A frame is two big-endian 32-bit lengths, a JSON
+header and a blob; the blob carries what is large or binary (snapshots, rows, settlements,
+the scope), so nothing is escaped twice. Both sides decode with the functions below. What
+comes from the worker may have been written by hostile code that broke out of its VM, so
+`parse_turn` accepts exactly the grammar of rows and nothing else.
+
+Rows are what a cell recorded, in call order, one JSON array for each:
+
+    ["text", text] ["json", value] ["omitted", bytes] ["value", value]
+    ["call", id, toolId, input] ["namespace", id, path, input]
+    ["search", id, query, limit|null] ["describe", id, toolId]
+    ["timer", id, ms] ["yield", id, reason|null] ["cancel", id]
+
+Settlements are one JSON array of `[id, ok, value]`, in the order in which they settled.
+"""
+
+import json
+import struct
+from typing import Literal, NamedTuple, cast
+
+from codemode.core.errors import ErrorCode, Phase
+from codemode.core.limits import MAX_BRIDGE_BYTES, MAX_FRAME_BYTES, MAX_OTHER_PENDING
+from codemode.core.types import BridgeCall, BridgeMethod, BridgeReply, GuestFailure, Json, OutputItem, TurnEnd
+
+_HEADER = struct.Struct(">II")
+HEADER_BYTES = _HEADER.size
+
+
+class ProtocolError(Exception):
+    """A frame that the other side had no right to send; the connection is over."""
+
+
+class Start(NamedTuple):
+    """Run a new cell. `scope` is the digest of the guest's globals; the blob is their text,
+    or empty when the worker holds that scope already."""
+
+    source: str
+    language: str
+    budget_ms: float
+    memory_limit_bytes: int
+    max_output_bytes: int
+    max_pending_tool_calls: int
+    seed: int
+    scope: str
+    scope_text: bytes = b""
+
+
+class Resume(NamedTuple):
+    """Restore a snapshot and deliver what settled since."""
+
+    budget_ms: float
+    memory_limit_bytes: int
+    snapshot: bytes
+    settled: bytes
+
+
+class Deliver(NamedTuple):
+    """Deliver settlements to the VM that the worker still holds."""
+
+    budget_ms: float
+    settled: bytes
+
+
+class TakeSnapshot(NamedTuple):
+    """Serialise the VM at rest and give it up, unless `keep`."""
+
+    keep: bool = False
+
+
+class Drop(NamedTuple):
+    """Give up the VM."""
+
+
+Request = Start | Resume | Deliver | TakeSnapshot | Drop
+_REQUESTS: dict[str, type[Request]] = {
+    "start": Start,
+    "resume": Resume,
+    "deliver": Deliver,
+    "snapshot": TakeSnapshot,
+    "drop": Drop,
+}
+_OPS = {kind: op for op, kind in _REQUESTS.items()}
+
+
+def encode_frame(header: dict[str, Json], blob: bytes = b"") -> bytes:
+    """Return one frame, ready to be written."""
+    head = json.dumps(header, separators=(",", ":")).encode()
+    return _HEADER.pack(len(head), len(blob)) + head + blob
+
+
+def parse_lengths(raw: bytes) -> tuple[int, int]:
+    """Return the lengths of header and blob, refusing frames beyond the bound.
+
+    Raises:
+        ProtocolError: The lengths are absurd.
+    """
+    head, blob = _HEADER.unpack(raw)
+    if head > MAX_FRAME_BYTES or blob > MAX_FRAME_BYTES:
+        raise ProtocolError(f"a frame announces {head} + {blob} bytes; the bound is {MAX_FRAME_BYTES}")
+    return head, blob
+
+
+def parse_header(raw: bytes) -> dict[str, Json]:
+    """Return the JSON object of a frame's header.
+
+    Raises:
+        ProtocolError: It is not a JSON object.
+    """
+    try:
+        header = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"a frame's header is not JSON: {error}") from error
+    if not isinstance(header, dict):
+        raise ProtocolError("a frame's header is not an object")
+    return header
+
+
+def encode_request(request: Request) -> bytes:
+    """Return the frame of a request; its bytes fields travel in the blob."""
+    header: dict[str, Json] = {"op": _OPS[type(request)]}
+    blobs: list[bytes] = []
+    for name, value in request._asdict().items():
+        if isinstance(value, bytes):
+            header[name] = len(value)
+            blobs.append(value)
+        else:
+            header[name] = value
+    return encode_frame(header, b"".join(blobs))
+
+
+def parse_request(header: dict[str, Json], blob: bytes) -> Request:
+    """Return the request that `encode_request` wrote.
+
+    Raises:
+        ProtocolError: The header names no request, or its fields do not fit.
+    """
+    fields = dict(header)
+    kind = _REQUESTS.get(str(fields.pop("op", None)))
+    if kind is None or set(fields) != set(kind._fields):
+        raise ProtocolError(f"no request has this header: {sorted(header)}")
+    offset = 0
+    for name, wanted in kind.__annotations__.items():
+        if wanted is bytes:
+            size = fields[name]
+            if not isinstance(size, int) or not 0 <= size <= len(blob) - offset:
+                raise ProtocolError(f"{name} is not in the blob")
+            fields[name] = blob[offset : offset + size]
+            offset += size
+    return kind(**fields)
+
+
+def encode_settlements(replies: list[BridgeReply]) -> bytes:
+    """Return the settlements of one delivery as one JSON text, in the given order."""
+    rows = (f"[{reply.id},{'true' if reply.ok else 'false'},{reply.text}]" for reply in replies)
+    return f"[{','.join(rows)}]".encode()
+
+
+def parse_turn(header: dict[str, Json], rows: bytes, last_id: int) -> TurnEnd:
+    """Return the validated end of a turn.
+
+    Args:
+        header: `{"event": "turn", "state", "guestMs", "error"?, "code"?, "phase"?}`.
+        rows: The queue's JSON text.
+        last_id: The highest request id seen so far in this run; new ids are larger and grow.
+
+    Raises:
+        ProtocolError: Anything but the grammar at the top of this file.
+    """
+    state = header.get("state")
+    guest_ms = header.get("guestMs")
+    if state not in ("suspended", "completed", "failed") or not isinstance(guest_ms, (int, float)):
+        raise ProtocolError("a turn ended without a state or a time")
+    reader = _RowReader(last_id)
+    try:
+        queue = json.loads(rows)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"the rows of a turn are not JSON: {error}") from error
+    if not isinstance(queue, list):
+        raise ProtocolError("the rows of a turn are not an array")
+    for row in queue:
+        reader.read(row)
+    return TurnEnd(
+        state=cast(Literal["suspended", "completed", "failed"], state),
+        calls=tuple(reader.calls),
+        cancelled=tuple(reader.cancelled),
+        output=tuple(reader.output),
+        omitted_bytes=reader.omitted,
+        value=reader.value,
+        failure=_parse_failure(header) if state == "failed" else None,
+        guest_ms=float(guest_ms),
+    )
+
+
+_CODES = {code.value: code for code in ErrorCode}
+_PHASES = ("input", "transform", "guest", "bridge", "runtime")
+
+
+def _parse_failure(header: dict[str, Json]) -> GuestFailure:
+    error, code, phase = header.get("error"), header.get("code"), header.get("phase")
+    if not isinstance(error, str) or phase not in _PHASES or (code is not None and code not in _CODES):
+        raise ProtocolError("a turn failed without a valid error, code or phase")
+    return GuestFailure(error, _CODES[code] if code is not None else None, cast(Phase, phase))
+
+
+class _RowReader:
+    """Collects the rows of one turn, refusing each that is not in the grammar."""
+
+    def __init__(self, last_id: int) -> None:
+        self.last_id = last_id
+        self.calls: list[BridgeCall] = []
+        self.cancelled: list[int] = []
+        self.output: list[OutputItem] = []
+        self.omitted = 0
+        self.value: Json = None
+
+    def read(self, row: Json) -> None:
+        match row:
+            case ["text", str(text)]:
+                self.output.append(OutputItem("text", text))
+            case ["json", value]:
+                self.output.append(OutputItem("json", value))
+            case ["omitted", int(size)] if size >= 0:
+                self.omitted = size
+            case ["value", value]:
+                self.value = value
+            case ["cancel", int(id_)]:
+                self.cancelled.append(id_)
+            case ["call" | "namespace" as method, int(id_), str(target), dict(payload)]:
+                self._request(id_, method, target, payload)
+            case ["search", int(id_), str(target), (int() | None) as limit]:
+                self._request(id_, "search", target, limit)
+            case ["describe", int(id_), str(target)]:
+                self._request(id_, "describe", target)
+            case ["timer", int(id_), (int() | float()) as delay] if 0 <= delay < 2**31:
+                self._request(id_, "timer", "", delay)
+            case ["yield", int(id_), (str() | None) as reason]:
+                self._request(id_, "yield", reason or "")
+            case _:
+                raise ProtocolError(f"a row is not in the grammar: {str(row)[:120]}")
+
+    def _request(self, id_: int, method: str, target: str, payload: Json = None) -> None:
+        if id_ <= self.last_id:
+            raise ProtocolError(f"request {id_} comes after request {self.last_id}")
+        if len(target) > MAX_BRIDGE_BYTES or len(self.calls) > MAX_OTHER_PENDING + 128:
+            raise ProtocolError("a turn recorded more than the bridge takes")
+        self.last_id = id_
+        self.calls.append(BridgeCall(id_, cast(BridgeMethod, method), target, payload))

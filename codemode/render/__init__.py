@@ -1,0 +1,1 @@
+"""Values to rich renderables; one file for each value."""

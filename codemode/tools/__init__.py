@@ -1,0 +1,1 @@
+"""How a manifest tool runs: python, command, http, scripted, core."""
