@@ -75,13 +75,13 @@ class InvalidConfig(SetupError):
     """A manifest, a server definition or a setting cannot be used as written."""
 
     code = ErrorCode.INVALID_CONFIG
-    phase = "input"
+    phase: ClassVar[Phase] = "input"
 
 
 class InputError(CodeModeError):
     """The arguments of `exec` or `wait`, or the cell's text, are not acceptable."""
 
-    phase = "input"
+    phase: ClassVar[Phase] = "input"
 
 
 class InvalidInput(InputError):
@@ -100,20 +100,20 @@ class TransformFailed(InputError):
     """TypeScript that cannot be transformed; the message carries `line:column`."""
 
     code = ErrorCode.TYPESCRIPT_TRANSFORM_FAILED
-    phase = "transform"
+    phase: ClassVar[Phase] = "transform"
 
 
 class ModuleAccessDenied(InputError):
     """The cell asks for a module, which the guest does not have."""
 
     code = ErrorCode.MODULE_ACCESS_DENIED
-    phase = "transform"
+    phase: ClassVar[Phase] = "transform"
 
 
 class LimitError(CodeModeError):
     """A configured bound was reached."""
 
-    phase = "guest"
+    phase: ClassVar[Phase] = "guest"
 
 
 class TurnTimeout(LimitError):
@@ -138,14 +138,14 @@ class SnapshotLimit(LimitError):
     """A snapshot is larger than `maxSnapshotBytes`, or too many runs are suspended."""
 
     code = ErrorCode.SNAPSHOT_LIMIT_EXCEEDED
-    phase = "runtime"
+    phase: ClassVar[Phase] = "runtime"
 
 
 class TooManyPendingCalls(LimitError):
     """More nested calls are open than `maxPendingToolCalls` allows."""
 
     code = ErrorCode.TOO_MANY_PENDING_TOOL_CALLS
-    phase = "bridge"
+    phase: ClassVar[Phase] = "bridge"
 
 
 class ResumeError(CodeModeError):
@@ -168,7 +168,7 @@ class NestedToolFailed(CodeModeError):
     """A nested call rejected; `tool_id` names the tool, `__cause__` the tool's own error."""
 
     code = ErrorCode.NESTED_TOOL_FAILED
-    phase = "bridge"
+    phase: ClassVar[Phase] = "bridge"
 
     def __init__(self, message: str, tool_id: str | None = None) -> None:
         """Keep the tool's id beside the message; it reaches the guest as `toolId`."""
@@ -191,4 +191,4 @@ class Internal(CodeModeError):
 class GuestError(CodeModeError):
     """What the cell threw and nobody caught: `Name: message (cell.js:7:9)`. It has no code."""
 
-    phase = "guest"
+    phase: ClassVar[Phase] = "guest"
