@@ -12,24 +12,14 @@ from typing import NamedTuple, cast, get_args
 
 from codemode.core.errors import InvalidInput, UnsupportedLanguage
 from codemode.core.limits import Limits
-from codemode.core.names import did_you_mean
-from codemode.core.types import GuestScope, Json, Language
+from codemode.core.names import VISIBLE_TOOLS, did_you_mean
+from codemode.core.types import GuestScope, Json, Language, VisibleTool
 
-EXEC = "exec"
-WAIT = "wait"
-VISIBLE_TOOLS = (EXEC, WAIT)
+EXEC, WAIT = VISIBLE_TOOLS
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 _TITLES = {"javascript": "JavaScript", "typescript": "TypeScript"}
 _EXEC_FIELDS = ("code", "command", "language")
 _WAIT_FIELDS = ("runId", "run_id")
-
-
-class VisibleTool(NamedTuple):
-    """A tool as a model sees it; `parameters` is a flat JSON Schema of an object."""
-
-    name: str
-    description: str
-    parameters: dict[str, Json]
 
 
 class ExecInput(NamedTuple):

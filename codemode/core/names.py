@@ -8,6 +8,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
+VISIBLE_TOOLS = ("exec", "wait")  # all that a model sees in code mode
 CONTROL_TOOLS = frozenset({"exec", "wait", "tool_search_code", "tool_search", "tool_describe", "tool_call"})
 UNSAFE_SEGMENTS = frozenset({"__proto__", "constructor", "prototype"})
 GUEST_GLOBALS = frozenset(

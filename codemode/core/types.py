@@ -64,6 +64,14 @@ class ToolSpec(NamedTuple):
     origin: str = ""  # which file or server it came from, for listings
 
 
+class VisibleTool(NamedTuple):
+    """A tool as a model sees it; `parameters` is the JSON Schema of its input, an object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Json]
+
+
 class BridgeCall(NamedTuple):
     """One request that a cell recorded: `id` is unique in its run and grows.
 
