@@ -1,0 +1,1 @@
+"""Where runs outlive their process: the port, its SQLite implementation and one in memory."""
