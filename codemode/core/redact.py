@@ -68,6 +68,7 @@ class Redactor:
         return value
 
     def _member(self, key: str, item: Any) -> Json:
+        is_count = isinstance(item, int) and key.lower().endswith("tokens")  # a model's `max_tokens`, no secret
         if _SECRET_KEY.search(key) and isinstance(item, (str, int, float)) and not isinstance(item, bool):
-            return MASK
+            return item if is_count else MASK
         return self.value(item)

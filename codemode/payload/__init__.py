@@ -1,0 +1,1 @@
+"""Requests to model providers: built exactly, checked to be closed, dumped without secrets."""
