@@ -1,0 +1,1 @@
+"""The worker pool: spawn, deadline, kill, crash contract. Nothing here knows what a frame asks for."""
