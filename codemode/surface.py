@@ -238,11 +238,12 @@ def _refuse_shell(code: str) -> None:
     Such text often parses (`ls -la` is a subtraction, `cat /etc/hosts` a division), so that
     without this check the model would be told of an unknown variable.
     """
-    lines = [line.strip() for line in code.splitlines() if line.strip()]
-    if not all(_is_shell_line(line) for line in lines) and not lines[0].startswith("#!"):
+    first, *rest = (line.strip() for line in code.splitlines() if line.strip())
+    commands = [line for line in (first, *rest) if not line.startswith("# ")]
+    if not first.startswith("#!") and not (commands and all(map(_is_shell_line, commands))):
         return
     raise InvalidInput(
-        f'exec runs a JavaScript program, not a shell; it got "{lines[0][:80]}". Write a program: find a tool with '
+        f'exec runs a JavaScript program, not a shell; it got "{first[:80]}". Write a program: find a tool with '
         f'await tools.search("run a command") and return await tools.call(id, {{…}})'
     )
 

@@ -7,7 +7,7 @@ from codemode.core.names import did_you_mean
 from codemode.core.redact import Redactor
 from codemode.core.types import Json
 from codemode.payload.closed import offered_tools
-from codemode.payload.sizes import json_text, measure
+from codemode.payload.sizes import measure, pretty_text
 
 Level = Literal["summary", "tools", "full-redacted"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -63,15 +63,15 @@ def _summary(body: dict[str, Json]) -> dict[str, Json]:
 
 
 def fit(body: dict[str, Json], max_bytes: int) -> dict[str, Json]:
-    """Return the body cut until its JSON text holds at most `max_bytes` bytes.
+    """Return the body cut until its JSON text for reading holds at most `max_bytes` bytes.
 
     Texts and lists are cut at ever smaller lengths, each cut saying how much is left out, so that
     the outline of the whole stays to be seen.
     """
     shown, chars, items = body, 1 << 16, 1 << 12
-    while len(json_text(shown).encode()) > max_bytes:
+    while len(pretty_text(shown).encode()) > max_bytes:
         if items == 0:
-            return {"omitted": f"the request has {len(json_text(body).encode())} bytes of JSON"}
+            return {"omitted": f"the request has {measure(body).bytes} bytes of JSON"}
         shown, chars, items = _cut(body, chars, items), chars // 2, items // 2
     return shown
 

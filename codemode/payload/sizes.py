@@ -64,6 +64,11 @@ def json_text(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def pretty_text(value: Json) -> str:
+    """Return JSON text for reading, as every dump prints it."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
 @cache
 def _tokenizer() -> Callable[[str], int] | None:
     """Return a function that counts o200k tokens, or None where no tokenizer is installed."""
