@@ -5,8 +5,7 @@ REQUIREMENTS = {
     "surface:schema:flat": ("contract 3", "Both schemas are flat objects without anyOf and without default."),
     "surface:description:constraints": (
         "contract 3",
-        "The description of `exec` says up front: use return; no modules, files, network; how to search, describe, "
-        "call; how to read MCP declarations.",
+        "The description of `exec` states each constraint, and how to search, describe, call and read declarations.",
     ),
     "surface:description:only-visible": (
         "contract 3",

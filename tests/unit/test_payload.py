@@ -25,6 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:open_binary is deprecated")  # b
 SURFACE = build_surface({"mcp": 1}, GuestScope(), LANGUAGES, Limits())
 EXEC_USE = ToolUse("call_1", "exec", {"code": "return 1"})
 WAIT_USE = ToolUse("call_2", "wait", {"runId": "cm_1"})
+GREETING = (UserMessage("hi"),)
 CONVERSATION = (
     UserMessage("How many orders are open?"),
     AssistantMessage("Let me look.", (EXEC_USE, WAIT_USE)),
@@ -43,7 +44,7 @@ def tool(name: str, number: int = 0) -> ToolSpec:
     return ToolSpec(f"client:app{number}:{name}", name, f"Does {name}.", "client", "app", schema, never)
 
 
-def request_of(*tools: VisibleTool, messages=(UserMessage("hi"),), system: str = "") -> ModelRequest:
+def request_of(*tools: VisibleTool, messages=GREETING, system: str = "") -> ModelRequest:
     return ModelRequest("some-model", messages, tools, system)
 
 

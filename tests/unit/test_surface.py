@@ -194,8 +194,8 @@ def test_a_language_that_is_switched_off_is_unsupported(given: str | None, on: s
 @pytest.mark.parametrize(
     "text",
     ["ls -la", "ls", "pwd", "cat /etc/passwd | grep root", "git status", "npm install left-pad && ls", "$ ls -la",
-     "cd src\nls -la", "# list\nls -la", "#!/bin/bash\necho hi", "```bash\nls -la\n```", "echo \"hi\"", "find . -name x",
-     "curl https://example.test", "cat ~/.ssh/id_rsa", "python3 -c 'print(1)'", "rm -rf /"],
+     "cd src\nls -la", "# list\nls -la", "#!/bin/bash\necho hi", "```bash\nls -la\n```", "echo \"hi\"",
+     "find . -name x", "curl https://example.test", "cat ~/.ssh/id_rsa", "python3 -c 'print(1)'", "rm -rf /"],
 )  # fmt: skip
 def test_a_shell_command_is_refused_with_what_to_write_instead(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"not a shell; it got .* Write a program: .*tools\.search"):
@@ -206,8 +206,8 @@ def test_a_shell_command_is_refused_with_what_to_write_instead(text: str) -> Non
 @pytest.mark.parametrize(
     "text",
     ["find in things", "sort(x)", "date = 3", "find => find.id", "ls - la", "return tools.exec({command: 'ls -la'})",
-     "const ls = 1\nls -1", "node instanceof Object", "test.x", "# only a comment", "tools.search('ls -la')", "top, tail",
-     "// ls -la\nreturn 1", "date\n.x", "`ls -la`"],
+     "const ls = 1\nls -1", "node instanceof Object", "test.x", "# only a comment", "tools.search('ls -la')",
+     "top, tail", "// ls -la\nreturn 1", "date\n.x", "`ls -la`"],
 )  # fmt: skip
 def test_programs_that_only_resemble_shell_commands_are_taken(text: str) -> None:
     assert parse_exec_input({"code": text}, LANGUAGES).code == text
