@@ -1,0 +1,355 @@
+"""The QuickJS adapter: one VM, its values, its job queue and its limits.
+
+A `Vm` starts as a copy of a boot image. Values are handles: addresses in its memory that
+its owner frees, or keeps across a snapshot. Timeout and memory are decided here, by what
+the host knows, never by what an evaluation returned: promise machinery can swallow the
+engine's own interrupt.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from codemode.core.limits import GUEST_STACK_BYTES, STORE_HEADROOM_BYTES
+from codemode.core.types import Json
+from codemode.sandbox.image import Image
+from codemode.sandbox.wasm import Instance, Machine, TrapError
+
+EVAL_GLOBAL = 0
+EVAL_COMPILE_ONLY = 32
+EVAL_ASYNC = 128
+
+PENDING, FULFILLED, REJECTED = 0, 1, 2
+
+_RESERVE_BYTES = 4 << 20  # above the guest's limit, while our own entry points run
+_ARGUMENTS_AT = 16  # offset in the scratch buffer; there is room for twelve handles
+
+
+class InterruptedTurn(Exception):
+    """The deadline passed while guest code ran; no further job may run in this turn."""
+
+
+class OutOfMemory(Exception):
+    """The guest reached its memory limit; the VM is good for `take` only."""
+
+
+class ThrownValue(Exception):
+    """Guest code threw; `handle` is the value, owned by whoever catches this."""
+
+    def __init__(self, handle: int) -> None:
+        """Keep the handle."""
+        super().__init__("guest code threw")
+        self.handle = handle
+
+
+class Rejection(NamedTuple):
+    """A promise that nobody handles yet, with its reason: two handles that we own."""
+
+    promise: int
+    reason: int
+
+
+class Registers(NamedTuple):
+    """What belongs to a VM beside its memory."""
+
+    stack_pointer: int
+    runtime: int
+    context: int
+
+
+class Vm:
+    """One QuickJS VM: evaluate, call, run jobs, read and write texts."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        image: Image,
+        memory_limit_bytes: int,
+        memory: bytes | None = None,
+        registers: Registers | None = None,
+    ) -> None:
+        """Copy the boot image, or a restored memory of the same image, into a new instance.
+
+        Raises:
+            MemoryError: The memory is larger than the limit allows.
+        """
+        self.image = image
+        self.entries = image.entries
+        self.memory_limit_bytes = memory_limit_bytes
+        self.interrupted = False
+        self.out_of_memory = False
+        self.rejections: dict[int, Rejection] = {}
+        self._deadline = float("inf")
+        self._ours = False  # our own entry point runs: it is short and must not be interrupted
+        self._raw_rejections: list[tuple[int, int, bool]] = []
+        source = image.memory if memory is None else memory
+        at = registers or Registers(image.stack_pointer, image.runtime, image.context)
+        self._instance = Instance(machine, self, memory_limit_bytes + STORE_HEADROOM_BYTES)
+        self.call_export = self._instance.call
+        self._instance.grow_to(len(source))
+        self._instance.write(0, source)
+        self.call_export("qjs_set_runtime_and_context", at.runtime, at.context)
+        self._instance.stack_pointer = at.stack_pointer
+        self.call_export("qjs_set_max_stack_size", GUEST_STACK_BYTES)
+        self.call_export("qjs_set_memory_limit", memory_limit_bytes)
+        self._undefined = self.call_export("qjs_get_undefined")
+
+    # ---- limits ----
+
+    def arm(self, deadline: float) -> None:
+        """Set the moment (of `time.monotonic`) at which guest code is interrupted."""
+        self._deadline = deadline
+        self._instance.enter()
+
+    def should_stop(self) -> bool:
+        """Answer the engine's poll; once it was answered with yes, the turn is over."""
+        if self._ours or time.monotonic() < self._deadline:
+            return False
+        self.interrupted = True
+        return True
+
+    def note_rejection(self, promise: int, reason: int, handled: bool) -> None:
+        """Queue what the engine reports; it is sorted between two jobs, not inside of one."""
+        self._raw_rejections.append((promise, reason, handled))
+
+    def check(self) -> None:
+        """Raise if a limit was reached, whatever the guest made of it.
+
+        Raises:
+            InterruptedTurn: The deadline passed.
+            OutOfMemory: The memory limit was reached.
+        """
+        if self._raw_rejections:
+            self._sort_rejections()
+        if self.interrupted:
+            raise InterruptedTurn
+        if self.out_of_memory:
+            raise OutOfMemory
+
+    # ---- values ----
+
+    def new_text(self, data: bytes) -> int:
+        """Return a handle to a JavaScript string of these UTF-8 bytes.
+
+        Raises:
+            ThrownValue: There is no memory for it.
+        """
+        if len(data) <= self.image.text_room:
+            self._instance.write(self.image.text_at, data)
+            return self._checked(self.call_export("qjs_new_string", self.image.text_at, len(data)))
+        address = self._allocate(data)
+        handle = self.call_export("qjs_new_string", address, len(data))
+        self.call_export("free", address)
+        return self._checked(handle)
+
+    def read_text(self, handle: int) -> bytes:
+        """Return the UTF-8 (WTF-8 for lone surrogates) bytes of a value's string form, and free it."""
+        text = self.call_export("qjs_get_string_len", handle, self.image.scratch)
+        self.free(handle)
+        if text == 0:
+            self._throw()
+        size = self._instance.read_u32(self.image.scratch)
+        data = self._instance.read(text, size)
+        self.call_export("qjs_free_cstring", text)
+        return data
+
+    def free(self, handle: int) -> None:
+        """Give up a handle."""
+        self.call_export("qjs_free_value", handle)
+
+    def identity(self, handle: int) -> int:
+        """Return the address of the object behind a handle: equal for equal objects."""
+        return self.call_export("qjs_get_value_ptr", handle)
+
+    # ---- running guest code ----
+
+    def evaluate(self, source: bytes, filename: str, flags: int) -> int:
+        """Evaluate or compile a script and return the value's handle.
+
+        Raises:
+            ThrownValue: It threw, or does not parse.
+            InterruptedTurn: The deadline passed.
+            OutOfMemory: The memory limit was reached.
+        """
+        address = self._allocate(source + b"\0" + filename.encode() + b"\0")
+        handle = self.call_export("qjs_eval", address, len(source), address + len(source) + 1, flags)
+        self.call_export("free", address)
+        return self._checked(handle)
+
+    def call(self, function: int, *arguments: int) -> int:
+        """Call a function and return the result's handle; the arguments stay the caller's.
+
+        Raises:
+            ThrownValue: It threw.
+            InterruptedTurn: The deadline passed.
+            OutOfMemory: The memory limit was reached.
+        """
+        return self._checked(self._invoke(function, arguments))
+
+    def call_ours(self, function: int, *arguments: int) -> int:
+        """Call an entry point that runs no guest code: it has a reserve of memory and no deadline.
+
+        Raises:
+            ThrownValue: It threw, which only exhausted memory can cause.
+        """
+        self._ours = True
+        if self.out_of_memory:
+            self.call_export("qjs_set_memory_limit", self.memory_limit_bytes + _RESERVE_BYTES)
+        try:
+            handle = self._invoke(function, arguments)
+            if self.call_export("qjs_is_exception", handle):
+                raise ThrownValue(self.call_export("qjs_get_exception"))
+            return handle
+        finally:
+            self._ours = False
+
+    def drain(self) -> None:
+        """Run jobs until none is left.
+
+        Raises:
+            InterruptedTurn: The deadline passed; no further job ran.
+            OutOfMemory: The memory limit was reached; no further job ran.
+        """
+        self.check()
+        while True:
+            status = self.call_export("qjs_execute_pending_job")
+            if status < 0:
+                self._note_fatal(self.call_export("qjs_get_exception"))
+            if status < 0 or self.interrupted or self._raw_rejections:
+                self.check()
+            if status == 0:
+                return
+
+    def promise_state(self, promise: int) -> int:
+        """Return PENDING, FULFILLED or REJECTED."""
+        return self.call_export("qjs_promise_state", promise)
+
+    def promise_result(self, promise: int) -> int:
+        """Return a handle to the value or reason of a settled promise."""
+        return self.call_export("qjs_promise_result", promise)
+
+    # ---- the whole ----
+
+    def registers(self) -> Registers:
+        """Return what a snapshot needs beside the memory."""
+        call = self.call_export
+        return Registers(self._instance.stack_pointer, call("qjs_get_runtime_ptr"), call("qjs_get_context_ptr"))
+
+    def scrub(self) -> None:
+        """Collect garbage and fill free memory with zeros, so that a snapshot holds only what lives."""
+        call, instance = self.call_export, self._instance
+        call("qjs_run_gc")
+        instance.limit_memory(instance.memory_bytes())
+        taken: list[int] = []
+        size = instance.memory_bytes()
+        while size >= 32:
+            address = call("calloc", 1, size)
+            if address:
+                taken.append(address)
+            else:
+                size //= 2
+        for address in reversed(taken):
+            call("free", address)
+        instance.limit_memory(self.memory_limit_bytes + STORE_HEADROOM_BYTES)
+
+    def memory(self) -> bytes:
+        """Copy the whole memory."""
+        return self._instance.read(0, self._instance.memory_bytes())
+
+    def reset_stack(self) -> None:
+        """Make short calls possible after a trap."""
+        self._instance.stack_pointer = self.image.stack_pointer
+
+    def close(self) -> None:
+        """Free the VM."""
+        self._instance.close()
+
+    # ---- inside ----
+
+    def _allocate(self, data: bytes) -> int:
+        address = self.call_export("malloc", len(data))
+        if address == 0:
+            self.out_of_memory = True
+            raise OutOfMemory
+        self._instance.write(address, data)
+        return address
+
+    def _invoke(self, function: int, arguments: tuple[int, ...]) -> int:
+        slots = self.image.scratch + _ARGUMENTS_AT
+        if arguments:
+            self._instance.write(slots, b"".join(argument.to_bytes(4, "little") for argument in arguments))
+        return self.call_export("qjs_call", function, self._undefined, len(arguments), slots)
+
+    def _checked(self, handle: int) -> int:
+        if self.call_export("qjs_is_exception", handle):
+            self._throw()
+        self.check()
+        return handle
+
+    def _throw(self) -> None:
+        thrown = self.call_export("qjs_get_exception")
+        if self.call_export("qjs_is_uncatchable_error", thrown):
+            self._note_fatal(thrown)
+            self.check()
+        self.check()
+        raise ThrownValue(thrown)
+
+    def _note_fatal(self, thrown: int) -> None:
+        if not self.interrupted:
+            self.out_of_memory = True
+        self.free(thrown)
+
+    def _sort_rejections(self) -> None:
+        queued, self._raw_rejections = self._raw_rejections, []
+        for promise, reason, handled in queued:
+            identity = self.identity(promise)
+            known = self.rejections.pop(identity, None)
+            if known is not None:
+                self.free(known.promise)
+                self.free(known.reason)
+            if handled:
+                self.free(promise)
+                self.free(reason)
+                continue
+            if self.call_export("qjs_is_uncatchable_error", reason) and not self.interrupted:
+                self.out_of_memory = True
+            self.rejections[identity] = Rejection(promise, reason)
+
+
+_TOOL_MEMORY_BYTES = 96 << 20  # parsing 64 KiB of the densest source took 30 MiB
+
+
+class ToolVm:
+    """A script of ours in VMs of its own, asked with JSON and answering with JSON.
+
+    Parsing hostile source is hostile work too: each question gets a fresh copy of the image,
+    so nothing of one cell is there when the next one is parsed.
+    """
+
+    def __init__(self, machine: Machine, load: Callable[[], Image], names: tuple[str, ...]) -> None:
+        """Name the image's entry points, in their order; the image is loaded at the first question."""
+        self._machine = machine
+        self._load = load
+        self._names = names
+        self._image: Image | None = None
+
+    def ask(self, name: str, request: Json, deadline: float) -> Json:
+        """Call an entry point with a JSON value and return its JSON answer.
+
+        Raises:
+            InterruptedTurn: The deadline (of `time.monotonic`) passed.
+            OutOfMemory: The source needs more memory than parsing may have.
+        """
+        if self._image is None:
+            self._image = self._load()
+        vm = Vm(self._machine, self._image, _TOOL_MEMORY_BYTES)
+        try:
+            vm.arm(deadline)
+            text = vm.new_text(json.dumps(request).encode())
+            answer = vm.call(vm.entries[self._names.index(name)], text)
+            return json.loads(vm.read_text(answer))
+        except (TrapError, ThrownValue) as error:
+            raise OutOfMemory from error
+        finally:
+            vm.close()

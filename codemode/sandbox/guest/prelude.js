@@ -1,0 +1,745 @@
+// The guest half of the bridge: evaluated once into the boot image, before any cell.
+//
+// A cell's requests are only recorded here, as sealed JSON text; the worker takes the queue
+// after the jobs are drained and later delivers what settled. Cells are hostile and share
+// this realm, so nothing below reads a built-in after start-up: what is needed is captured
+// first, text is joined rather than pushed, and tables have no prototype.
+//
+// The completion value is the array of the worker's entry points:
+//   [begin(config, tools, names, mcp, files, namespaces), take(), deliver(text),
+//    finish(value), explain(reason)]
+(() => {
+  "use strict";
+
+  // ---- what is captured ----
+  const { apply } = Reflect;
+  const uncurry = Function.prototype.bind.bind(Function.prototype.call);
+  const { freeze, defineProperty, keys, getOwnPropertyDescriptor, getPrototypeOf } = Object;
+  const ownNames = Reflect.ownKeys;
+  const { isArray } = Array;
+  const { isView } = ArrayBuffer;
+  const { stringify, parse } = JSON;
+  const { isError } = Error;
+  const { isInteger } = Number;
+  const { min } = Math;
+  const toString = String;
+  const NativeError = Error;
+  const NativeTypeError = TypeError;
+  const NativeRangeError = RangeError;
+  const NativePromise = Promise;
+  const NativeProxy = Proxy;
+  const nativeThen = uncurry(NativePromise.prototype.then);
+  const settledPromise = NativePromise.resolve(undefined);
+  const wellFormed = uncurry(String.prototype.toWellFormed);
+  const slice = uncurry(String.prototype.slice);
+  const charCode = uncurry(String.prototype.charCodeAt);
+  const indexOf = uncurry(String.prototype.indexOf);
+  const startsWith = uncurry(String.prototype.startsWith);
+  const lower = uncurry(String.prototype.toLowerCase);
+  const isInstance = uncurry(Function.prototype[Symbol.hasInstance]);
+  const hasOwn = uncurry(Object.prototype.hasOwnProperty);
+  const dateTime = uncurry(Date.prototype.getTime);
+  const dateText = uncurry(Date.prototype.toISOString);
+  const mapSize = uncurry(getOwnPropertyDescriptor(Map.prototype, "size").get);
+  const mapEach = uncurry(Map.prototype.forEach);
+  const setSize = uncurry(getOwnPropertyDescriptor(Set.prototype, "size").get);
+  const setEach = uncurry(Set.prototype.forEach);
+  const typedLength = uncurry(
+    getOwnPropertyDescriptor(getPrototypeOf(Uint8Array.prototype), "length").get,
+  );
+  const bigIntText = uncurry(BigInt.prototype.toString);
+  const unbox = {
+    __proto__: null,
+    Number: uncurry(Number.prototype.valueOf),
+    String: uncurry(String.prototype.valueOf),
+    Boolean: uncurry(Boolean.prototype.valueOf),
+  };
+  const classes = { Map, Set, Date, DataView, ArrayBuffer, SharedArrayBuffer, Number, String, Boolean };
+  const codeOf = new WeakMap();
+  const getCode = uncurry(WeakMap.prototype.get);
+  const setCode = uncurry(WeakMap.prototype.set);
+
+  // ---- limits, state ----
+  const MAX_DEPTH = 100;
+  const MAX_BRIDGE_UNITS = 8 << 20;
+  const MAX_OTHER_PENDING = 1024;
+  let maxOutput = 65536;
+  let maxCalls = 16;
+  let lastId = 0;
+  let openCalls = 0; // nested calls: `call` and `namespace`
+  let openOthers = 0; // searches, describes, timers, yields
+  let table = { __proto__: null }; // id → { resolve, reject, error, kind } or { timer, args }
+  let queue = "";
+  let turnUnits = 0;
+  let outputUnits = 0;
+  let omittedUnits = 0;
+  let sealed; // JSON text of the cell's value, once it has returned
+
+  const quote = (text) => stringify(wellFormed(text));
+
+  // ---- the JSON adapter ----
+  const nameOf = (node) => {
+    let path = "";
+    for (let at = node; at !== null; at = at.above) path = at.step + path;
+    return path;
+  };
+
+  const refuse = (node, reason) => {
+    throw new NativeTypeError(nameOf(node) + " " + reason);
+  };
+
+  const encodeArray = (value, node, lean, length) => {
+    let text = "[";
+    for (let i = 0; i < length; i++) {
+      text += (i === 0 ? "" : ",") + encode(value[i], { step: "[" + i + "]", above: node, value: undefined }, lean);
+    }
+    return text + "]";
+  };
+
+  const encodeMap = (value, node, lean) => {
+    let allText = true;
+    mapEach(value, (_, key) => {
+      if (typeof key !== "string") allText = false;
+    });
+    let text = "";
+    mapEach(value, (item, key) => {
+      const inner = { step: allText ? "." + key : "[]", above: node, value: undefined };
+      const shown = encode(item, inner, lean);
+      text += (text === "" ? "" : ",") + (allText ? quote(key) + ":" + shown : "[" + encode(key, inner, lean) + "," + shown + "]");
+    });
+    return allText ? "{" + text + "}" : "[" + text + "]";
+  };
+
+  const encodeSet = (value, node, lean) => {
+    let text = "";
+    setEach(value, (item) => {
+      text += (text === "" ? "" : ",") + encode(item, { step: "[]", above: node, value: undefined }, lean);
+    });
+    return "[" + text + "]";
+  };
+
+  const encodePlain = (value, node, lean) => {
+    const names = keys(value);
+    const { length } = names;
+    let text = "";
+    for (let i = 0; i < length; i++) {
+      const name = names[i];
+      const item = value[name];
+      if (lean && item === undefined) continue;
+      text += (text === "" ? "" : ",") + quote(name) + ":" + encode(item, { step: "." + name, above: node, value: undefined }, lean);
+    }
+    return "{" + text + "}";
+  };
+
+  const hasBrand = (test, value) => {
+    try {
+      test(value);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  const encodeObject = (value, node, lean) => {
+    let depth = 0;
+    for (let at = node.above; at !== null; at = at.above) {
+      if (at.value === value) refuse(node, "closes a cycle; return ids instead of the objects themselves");
+      if (++depth >= MAX_DEPTH) throw new NativeRangeError("a value is nested deeper than " + MAX_DEPTH + " levels");
+    }
+    node.value = value;
+    if (isArray(value)) return encodeArray(value, node, lean, value.length);
+    if (isInstance(NativePromise, value)) refuse(node, "is a Promise; await it before it leaves the cell");
+    const { toJSON } = value;
+    if (typeof toJSON === "function") {
+      if (isInstance(classes.Date, value) && hasBrand(dateTime, value)) {
+        const time = dateTime(value);
+        return time === time ? '"' + dateText(value) + '"' : "null";
+      }
+      return encode(apply(toJSON, value, [""]), { step: "", above: node, value: undefined }, lean);
+    }
+    if (isError(value)) {
+      return '{"name":' + quote(toString(value.name)) + ',"message":' + quote(toString(value.message)) + "}";
+    }
+    if (isInstance(classes.Map, value) && hasBrand(mapSize, value)) return encodeMap(value, node, lean);
+    if (isInstance(classes.Set, value) && hasBrand(setSize, value)) return encodeSet(value, node, lean);
+    if (isView(value) && !isInstance(classes.DataView, value)) return encodeArray(value, node, lean, typedLength(value));
+    if (isInstance(classes.DataView, value) || isInstance(classes.ArrayBuffer, value) || isInstance(classes.SharedArrayBuffer, value)) {
+      refuse(node, "is binary; binary data is not supported, send base64 text or an array of numbers");
+    }
+    for (const name in unbox) {
+      if (isInstance(classes[name], value) && hasBrand(unbox[name], value)) return encode(unbox[name](value), node, lean);
+    }
+    return encodePlain(value, node, lean);
+  };
+
+  // `lean` leaves out undefined properties, as in a tool's arguments.
+  const encode = (value, node, lean) => {
+    switch (typeof value) {
+      case "string":
+        return quote(value);
+      case "number":
+        return value - value === 0 ? "" + value : "null";
+      case "boolean":
+        return value ? "true" : "false";
+      case "bigint":
+        return '"' + bigIntText(value) + '"';
+      case "object":
+        return value === null ? "null" : encodeObject(value, node, lean);
+      default:
+        return "null";
+    }
+  };
+
+  const encodeRoot = (value, name, lean) => encode(value, { step: name, above: null, value: undefined }, lean);
+
+  // ---- outputs ----
+  const record = (row) => {
+    queue += queue === "" ? row : "," + row;
+  };
+
+  const emit = (kind, raw, shown) => {
+    const units = shown.length + 24;
+    if (omittedUnits === 0 && outputUnits + units <= maxOutput) {
+      outputUnits += units;
+      record('["' + kind + '",' + shown + "]");
+      return;
+    }
+    let kept = 0;
+    if (omittedUnits === 0 && kind === "text") {
+      kept = min(raw.length, maxOutput - outputUnits);
+      if (kept > 0) {
+        const last = charCode(raw, kept - 1);
+        if (last >= 0xd800 && last <= 0xdbff) kept--;
+        record('["text",' + quote(slice(raw, 0, kept)) + "]");
+      }
+    }
+    omittedUnits += units - kept;
+  };
+
+  const asText = (value) => (typeof value === "string" ? value : encodeRoot(value, "value", false));
+
+  const text = freeze((value) => {
+    const raw = asText(value);
+    emit("text", raw, quote(raw));
+  });
+
+  const json = freeze((value) => {
+    const shown = encodeRoot(value, "value", false);
+    emit("json", shown, shown);
+  });
+
+  const print = freeze((...parts) => {
+    let line = "";
+    for (let i = 0; i < parts.length; i++) line += (i === 0 ? "" : " ") + asText(parts[i]);
+    emit("text", line, quote(line));
+  });
+
+  // ---- requests ----
+  // Frames of this file are left out of a bridge error's stack.
+  const trimStack = (stack) => {
+    let kept = "";
+    let at = 0;
+    while (at < stack.length) {
+      let end = indexOf(stack, "\n", at);
+      if (end < 0) end = stack.length;
+      const line = slice(stack, at, end);
+      if (line !== "" && indexOf(line, "(codemode") < 0) kept += line + "\n";
+      at = end + 1;
+    }
+    return kept;
+  };
+
+  const fillError = (error, name, message, code, toolId) => {
+    const { stack } = error;
+    const hidden = { value: undefined, writable: true, configurable: true, enumerable: false, __proto__: null };
+    const put = (key, value) => {
+      hidden.value = value;
+      defineProperty(error, key, hidden);
+    };
+    put("name", name);
+    put("message", message);
+    put("stack", typeof stack === "string" ? trimStack(stack) : "");
+    put("code", code);
+    if (toolId !== null && toolId !== undefined) put("toolId", toolId);
+    setCode(codeOf, error, code);
+    return error;
+  };
+
+  const rejected = (error, message, code = "nested_tool_failed", toolId = null) =>
+    new NativePromise((_, reject) => reject(fillError(error, "Error", message, code, toolId)));
+
+  const request = (error, row, kind, nested) => {
+    if (nested ? openCalls >= maxCalls : openOthers >= MAX_OTHER_PENDING) {
+      const bound = nested ? maxCalls : MAX_OTHER_PENDING;
+      const what = nested ? "nested calls (maxPendingToolCalls)" : "searches, describes, timers and yields";
+      return rejected(error, "too many pending requests: at most " + bound + " " + what + " may be open at once", "too_many_pending_tool_calls");
+    }
+    turnUnits += row.length;
+    if (turnUnits > MAX_BRIDGE_UNITS) {
+      turnUnits -= row.length;
+      return rejected(error, "the arguments of one turn are larger than " + MAX_BRIDGE_UNITS + " bytes (this request: " + row.length + ")");
+    }
+    const id = ++lastId;
+    if (nested) openCalls++;
+    else openOthers++;
+    record('["' + kind + '",' + id + row + "]");
+    return new NativePromise((resolve, reject) => {
+      table[id] = { resolve, reject, error, kind, nested };
+    });
+  };
+
+  // A guest's own throw while its arguments are read is its own rejection.
+  const encodeInput = (input) => (input === undefined || input === null ? "{}" : encodeRoot(input, "input", true));
+
+  const callTool = (error, id, input) => {
+    if (typeof id !== "string") return rejected(error, "a tool's id is a string, not " + typeof id);
+    let shown;
+    try {
+      shown = encodeInput(input);
+    } catch (thrown) {
+      return new NativePromise((_, reject) => reject(thrown));
+    }
+    if (shown[0] !== "{") return rejected(error, "the input of a tool is one object, not " + slice(shown, 0, 60), "nested_tool_failed", id);
+    return request(error, "," + quote(id) + "," + shown, "call", true);
+  };
+
+  const callPath = (error, path, args) => {
+    let shown = "";
+    try {
+      for (let i = 0; i < args.length; i++) shown += (i === 0 ? "" : ",") + encodeRoot(args[i], "argument " + (i + 1), true);
+    } catch (thrown) {
+      return new NativePromise((_, reject) => reject(thrown));
+    }
+    return request(error, "," + quote(path) + ',{"args":[' + shown + "]}", "namespace", true);
+  };
+
+  // ---- what a cell sees ----
+  const lazy = (textOf, build) => {
+    let made;
+    let done = false;
+    return () => {
+      if (!done) {
+        made = build(textOf());
+        done = true;
+      }
+      return made;
+    };
+  };
+
+  const deepFreeze = (value) => {
+    if (typeof value === "object" && value !== null) {
+      const names = keys(value);
+      for (let i = 0; i < names.length; i++) deepFreeze(value[names[i]]);
+      freeze(value);
+    }
+    return value;
+  };
+
+  const scope = { __proto__: null, tools: "[]", names: "{}", mcp: "null", files: "[]", namespaces: "[]" };
+
+  const allTools = lazy(() => scope.tools, (source) => {
+    scope.tools = "";
+    return deepFreeze(parse(source));
+  });
+
+  const toolNames = lazy(() => scope.names, (source) => {
+    scope.names = "";
+    const parsed = parse(source);
+    const names = { __proto__: null };
+    const found = keys(parsed);
+    for (let i = 0; i < found.length; i++) names[found[i]] = parsed[found[i]];
+    return names;
+  });
+
+  const search = freeze((query, options) => {
+    const error = new NativeError();
+    if (typeof query !== "string") return rejected(error, "tools.search takes a string to search for, not " + typeof query);
+    const limit = options === undefined || options === null ? undefined : options.limit;
+    if (limit !== undefined && !(isInteger(limit) && limit > 0)) {
+      return rejected(error, "the limit of tools.search is a positive whole number, not " + asText(limit));
+    }
+    return request(error, "," + quote(query) + "," + (limit === undefined ? "null" : min(limit, 1000)), "search", false);
+  });
+
+  const describe = freeze((id) => {
+    const error = new NativeError();
+    if (typeof id !== "string") return rejected(error, "tools.describe takes a tool's id, not " + typeof id);
+    return request(error, "," + quote(id), "describe", false);
+  });
+
+  const call = freeze((id, input) => callTool(new NativeError(), id, input));
+
+  // Ten thousand tools cost a cell nothing until it asks for one, or for all of them.
+  const toolbox = { __proto__: null, search, describe, call };
+  let complete = false;
+  const install = (name) => {
+    if (typeof name === "string" && !complete && !hasOwn(toolbox, name)) {
+      const id = toolNames()[name];
+      if (id !== undefined) {
+        const bound = freeze((input) => callTool(new NativeError(), id, input));
+        defineProperty(toolbox, name, { value: bound, enumerable: true, writable: false, configurable: false, __proto__: null });
+      }
+    }
+  };
+  const installAll = () => {
+    if (complete) return;
+    const found = keys(toolNames());
+    for (let i = 0; i < found.length; i++) install(found[i]);
+    complete = true;
+    freeze(toolbox);
+  };
+  const tools = new NativeProxy(toolbox, {
+    __proto__: null,
+    get(target, name) {
+      install(name);
+      return target[name];
+    },
+    has(target, name) {
+      install(name);
+      return hasOwn(target, name);
+    },
+    getOwnPropertyDescriptor(target, name) {
+      installAll();
+      return getOwnPropertyDescriptor(target, name);
+    },
+    ownKeys(target) {
+      installAll();
+      return ownNames(target);
+    },
+    isExtensible() {
+      installAll();
+      return false;
+    },
+    preventExtensions() {
+      installAll();
+      return true;
+    },
+    set: () => false,
+    defineProperty: () => false,
+    deleteProperty: () => false,
+    setPrototypeOf: () => false,
+  });
+
+  const setTimer = freeze((callback, delay, ...args) => {
+    if (typeof callback !== "function") throw new NativeTypeError("setTimeout takes a function, not " + typeof callback);
+    if (openOthers >= MAX_OTHER_PENDING) {
+      throw fillError(new NativeError(), "Error", "too many pending requests: at most " + MAX_OTHER_PENDING + " searches, describes, timers and yields may be open at once", "too_many_pending_tool_calls");
+    }
+    const wanted = +delay;
+    const ms = wanted >= 0 ? min(wanted, 2147483647) : 0;
+    const id = ++lastId;
+    openOthers++;
+    table[id] = { timer: callback, args };
+    record('["timer",' + id + "," + ms + "]");
+    return id;
+  });
+
+  const clearTimer = freeze((id) => {
+    const entry = typeof id === "number" ? table[id] : undefined;
+    if (entry === undefined || entry.timer === undefined) return;
+    delete table[id];
+    openOthers--;
+    record('["cancel",' + id + "]");
+  });
+
+  const yieldControl = freeze((reason) =>
+    request(new NativeError(), "," + (reason === undefined || reason === null ? "null" : quote(asText(reason))), "yield", false),
+  );
+
+  const files = lazy(() => scope.files, (source) => {
+    scope.files = "";
+    return parse(source);
+  });
+
+  const badPath = (path) => {
+    const parts = "/" + path + "/";
+    return indexOf(parts, "//") >= 0 || indexOf(parts, "/./") >= 0 || indexOf(parts, "/../") >= 0;
+  };
+
+  const trimSlash = (path) => (path !== "" && path[path.length - 1] === "/" ? slice(path, 0, path.length - 1) : path);
+
+  const list = freeze(async (prefix) => {
+    if (prefix !== undefined && prefix !== null && typeof prefix !== "string") throw new NativeTypeError("API.list takes a path prefix");
+    const under = trimSlash(prefix ?? "");
+    if (under !== "" && badPath(under)) throw new NativeError('the path "' + prefix + '" is not allowed: no empty, "." or ".." segments');
+    const found = files();
+    const shown = [];
+    let count = 0;
+    for (let i = 0; i < found.length; i++) {
+      const { path, description, bytes } = found[i];
+      if (under === "" || path === under || startsWith(path, under + "/")) {
+        defineProperty(shown, count++, { value: { path, description, bytes }, writable: true, enumerable: true, configurable: true, __proto__: null });
+      }
+    }
+    if (under !== "" && count === 0) throw new NativeError('there is nothing under "' + prefix + '"' + near(under, found, "path"));
+    return shown;
+  });
+
+  const read = freeze(async (path) => {
+    if (typeof path !== "string") throw new NativeTypeError("API.read takes the path of a file that API.list shows");
+    const wanted = trimSlash(path);
+    if (badPath(wanted)) throw new NativeError('the path "' + path + '" is not allowed: no empty, "." or ".." segments');
+    const found = files();
+    for (let i = 0; i < found.length; i++) if (found[i].path === wanted) return found[i].text;
+    throw new NativeError('there is no file "' + path + '"' + near(wanted, found, "path"));
+  });
+
+  // ---- near names ----
+  const distance = (left, right) => {
+    let row = { __proto__: null };
+    for (let j = 0; j <= right.length; j++) row[j] = j;
+    for (let i = 1; i <= left.length; i++) {
+      const next = { __proto__: null, 0: i };
+      for (let j = 1; j <= right.length; j++) {
+        const same = charCode(left, i - 1) === charCode(right, j - 1) ? 0 : 1;
+        next[j] = min(next[j - 1] + 1, row[j] + 1, row[j - 1] + same);
+      }
+      row = next;
+    }
+    return row[right.length];
+  };
+
+  const near = (wanted, rows, field) => {
+    let best = "";
+    let least = 1 + wanted.length / 2;
+    const goal = lower(slice(wanted, 0, 64));
+    for (let i = 0; i < rows.length && i < 500; i++) {
+      const name = rows[i][field];
+      const away = distance(goal, lower(slice(name, 0, 64)));
+      if (away < least) {
+        least = away;
+        best = name;
+      }
+    }
+    return best === "" ? "" : '; did you mean "' + best + '"?';
+  };
+
+  // ---- MCP and namespaces ----
+  const SEPARATOR = "\x1f";
+  const own = (target, name, value) =>
+    defineProperty(target, name, { value, enumerable: true, writable: false, configurable: false, __proto__: null });
+
+  const onePath = (path) =>
+    freeze((...args) => {
+      const error = new NativeError();
+      const input = args[0];
+      if (args.length > 1 || (input !== undefined && input !== null && (typeof input !== "object" || isArray(input)))) {
+        return rejected(error, "an MCP function takes one object argument, or none");
+      }
+      return callPath(error, path, input === undefined || input === null ? [] : [input]);
+    });
+
+  const serverApi = (server) =>
+    freeze(async (toolName, options) => {
+      const withSchema = options !== undefined && options !== null && options.schema === true;
+      let shown = server.tools;
+      if (toolName !== undefined && toolName !== null) {
+        const single = [];
+        for (let i = 0; i < server.tools.length; i++) {
+          const tool = server.tools[i];
+          if (tool.ident === toolName || tool.name === toolName || tool.id === toolName) own(single, 0, tool);
+        }
+        if (single.length === 0) {
+          throw new NativeError('MCP.' + server.ident + ' has no tool "' + asText(toolName) + '"' + near(asText(toolName), server.tools, "ident"));
+        }
+        shown = single;
+      }
+      const answer = { kind: "mcp", scope: shown === server.tools ? "server" : "tool", header: shown === server.tools ? server.header : shown[0].header };
+      const names = [];
+      const schemas = {};
+      for (let i = 0; i < shown.length; i++) {
+        own(names, i, shown[i].ident);
+        if (withSchema) own(schemas, shown[i].ident, shown[i].parameters);
+      }
+      answer.tools = names;
+      if (withSchema) answer.schemas = schemas;
+      return answer;
+    });
+
+  const buildServer = (server) => {
+    const face = { __proto__: null };
+    const base = "MCP" + SEPARATOR + server.ident + SEPARATOR;
+    own(face, "$api", serverApi(server));
+    if (server.resources) {
+      own(face, "resources", freeze({ __proto__: null, list: onePath(base + "resources" + SEPARATOR + "list"), read: onePath(base + "resources" + SEPARATOR + "read") }));
+    }
+    if (server.prompts) {
+      own(face, "prompts", freeze({ __proto__: null, list: onePath(base + "prompts" + SEPARATOR + "list"), get: onePath(base + "prompts" + SEPARATOR + "get") }));
+    }
+    for (let i = 0; i < server.tools.length; i++) own(face, server.tools[i].ident, onePath(base + server.tools[i].ident));
+    return freeze(face);
+  };
+
+  const mcp = lazy(() => scope.mcp, (source) => {
+    scope.mcp = "";
+    const parsed = parse(source);
+    const face = { __proto__: null };
+    const names = [];
+    for (let i = 0; i < parsed.servers.length; i++) {
+      own(face, parsed.servers[i].ident, buildServer(parsed.servers[i]));
+      own(names, i, parsed.servers[i].ident);
+    }
+    freeze(names);
+    own(face, "$api", freeze(async () => ({ kind: "mcp", scope: "root", header: parsed.header, servers: names })));
+    return freeze(face);
+  });
+
+  const buildNode = (node, path) => {
+    switch (node[0]) {
+      case "f":
+        return freeze((...args) => callPath(new NativeError(), path, args));
+      case "v":
+        return deepFreeze(node[1]);
+      case "a": {
+        const items = [];
+        for (let i = 0; i < node[1].length; i++) own(items, i, buildNode(node[1][i], path + SEPARATOR + i));
+        return freeze(items);
+      }
+      default: {
+        const face = { __proto__: null };
+        const names = keys(node[1]);
+        for (let i = 0; i < names.length; i++) own(face, names[i], buildNode(node[1][names[i]], path + SEPARATOR + names[i]));
+        return freeze(face);
+      }
+    }
+  };
+
+  const namespaces = lazy(() => scope.namespaces, (source) => {
+    scope.namespaces = "";
+    const face = { __proto__: null };
+    const parsed = parse(source);
+    for (let i = 0; i < parsed.length; i++) own(face, parsed[i].name, buildNode(parsed[i].node, parsed[i].name));
+    return freeze(face);
+  });
+
+  // ---- globals ----
+  const fix = (target, name, value) =>
+    defineProperty(target, name, { value, writable: false, enumerable: false, configurable: false, __proto__: null });
+  const show = (name, get) => defineProperty(globalThis, name, { get, enumerable: true, configurable: false, __proto__: null });
+  const expose = (name, value) => defineProperty(globalThis, name, { value, writable: false, enumerable: true, configurable: false, __proto__: null });
+
+  expose("tools", tools);
+  expose("API", freeze({ list, read }));
+  expose("text", text);
+  expose("json", json);
+  expose("yield_control", yieldControl);
+  expose("console", freeze({ log: print, info: print, warn: print, error: print, debug: print }));
+  expose("setTimeout", setTimer);
+  expose("clearTimeout", clearTimer);
+  show("ALL_TOOLS", freeze(() => allTools()));
+  show("namespaces", freeze(() => namespaces()));
+  delete globalThis.performance;
+
+  // An uncatchable InternalError is the engine's alone; the guest must not be able to forge one.
+  const Internal = globalThis.InternalError;
+  delete globalThis.InternalError;
+  fix(Internal.prototype, "constructor", NativeError);
+  fix(NativeError, "prepareStackTrace", undefined);
+
+  // Every VM starts as a copy of one image: the seed makes them differ. (sfc32)
+  let [seedA, seedB, seedC, seedD] = [1, 2, 3, 4];
+  const next32 = () => {
+    const sum = (((seedA + seedB) | 0) + seedD) | 0;
+    seedD = (seedD + 1) | 0;
+    seedA = seedB ^ (seedB >>> 9);
+    seedB = (seedC + (seedC << 3)) | 0;
+    seedC = (((seedC << 21) | (seedC >>> 11)) + sum) | 0;
+    return sum >>> 0;
+  };
+  defineProperty(Math, "random", {
+    value: { random: () => ((next32() >>> 5) * 67108864 + (next32() >>> 6)) / 9007199254740992 }.random,
+    writable: true,
+    enumerable: false,
+    configurable: true,
+  });
+
+  // ---- the worker's entry points ----
+  const begin = (config, toolsText, namesText, mcpText, filesText, namespacesText) => {
+    const given = parse(config);
+    ({ maxOutput, maxCalls } = given);
+    seedA = given.seed[0];
+    seedB = given.seed[1];
+    seedC = given.seed[2];
+    seedD = given.seed[3];
+    for (let i = 0; i < 16; i++) next32();
+    scope.tools = toolsText;
+    scope.names = namesText;
+    scope.mcp = mcpText;
+    scope.files = filesText;
+    scope.namespaces = namespacesText;
+    if (mcpText !== "null") show("MCP", freeze(() => mcp()));
+    const { globals } = given;
+    for (let i = 0; i < globals.length; i++) {
+      const name = globals[i];
+      show(name, freeze(() => namespaces()[name]));
+    }
+  };
+
+  const take = () => {
+    let rows = queue;
+    queue = "";
+    turnUnits = 0;
+    if (omittedUnits > 0) rows += (rows === "" ? "" : ",") + '["omitted",' + omittedUnits + "]";
+    const open = openCalls + openOthers;
+    if (open === 0 && sealed !== undefined) rows += (rows === "" ? "" : ",") + '["value",' + sealed + "]";
+    return open + ";[" + rows + "]";
+  };
+
+  const runTimer = (entry) => {
+    nativeThen(settledPromise, () => {
+      apply(entry.timer, undefined, entry.args);
+    });
+  };
+
+  const resolveSearch = (entry, answer) => {
+    const { entries, hint } = answer;
+    if (hint !== null && hint !== undefined) {
+      defineProperty(entries, "hint", { value: hint, enumerable: false, __proto__: null });
+      if (entries.length === 0) text(hint);
+    }
+    entry.resolve(entries);
+  };
+
+  const settle = (entry, ok, value) => {
+    if (entry.timer !== undefined) runTimer(entry);
+    else if (!ok) entry.reject(fillError(entry.error, value.name, value.message, value.code, value.toolId));
+    else if (entry.kind === "search") resolveSearch(entry, value);
+    else if (entry.kind === "yield") entry.resolve(undefined);
+    else entry.resolve(value);
+  };
+
+  const deliver = (source) => {
+    const settlements = parse(source);
+    for (let i = 0; i < settlements.length; i++) {
+      const row = settlements[i];
+      const entry = table[row[0]];
+      if (entry === undefined) continue; // a timer that was cleared meanwhile
+      delete table[row[0]];
+      if (entry.nested === true) openCalls--;
+      else openOthers--;
+      settle(entry, row[1], row[2]);
+    }
+  };
+
+  const finish = (value) => {
+    const shown = encodeRoot(value, "value", false);
+    if (shown.length + outputUnits > maxOutput) {
+      omittedUnits += shown.length;
+      sealed = "null";
+    } else sealed = shown;
+  };
+
+  const explain = (reason) => {
+    if (!isError(reason)) return '{"thrown":' + encodeRoot(reason, "thrown", false) + "}";
+    const code = getCode(codeOf, reason);
+    const { stack } = reason;
+    return (
+      '{"name":' + quote(toString(reason.name)) +
+      ',"message":' + quote(toString(reason.message)) +
+      ',"stack":' + (typeof stack === "string" ? quote(stack) : '""') +
+      ',"code":' + (code === undefined ? "null" : quote(code)) + "}"
+    );
+  };
+
+  return [begin, take, deliver, finish, explain];
+})()

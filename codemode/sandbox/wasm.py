@@ -1,0 +1,319 @@
+"""WebAssembly through wasmtime's C API: the only file that knows it.
+
+`Machine` is the compiled guest engine with its host imports on one linker, made once per
+process. `Instance` is one instantiation with a memory of its own. Calls go through
+`wasmtime_func_call_unchecked`: a tenth of the price of `wasmtime.Func`, with the caller
+answering for the types; `EXPORTS` below is where it does.
+
+The six `env` imports are answered here or by the `Host` that the running instance belongs
+to; the WASI ones give time and randomness and refuse everything else. None opens anything.
+"""
+
+import ctypes
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import wasmtime
+from wasmtime import FuncType, Linker, Module, Store, ValType
+from wasmtime import _ffi as ffi
+
+from codemode.core.errors import RuntimeUnavailable
+from codemode.core.limits import WASM_STACK_BYTES
+
+PAGE_BYTES = 65_536
+_SLOT_WORDS = 4
+_WASI = "wasi_snapshot_preview1"
+_BADF = 8  # WASI: no such descriptor
+_pointer = ctypes.c_void_p
+# Without argument types of its own, and without giving up the interpreter lock: 0.8 µs, not 3.6.
+_call_unchecked = ctypes.PYFUNCTYPE(_pointer, _pointer, _pointer, _pointer, ctypes.c_size_t, _pointer)(
+    ("wasmtime_func_call_unchecked", ffi.dll)
+)
+
+# name → number of 32-bit arguments; each export used returns one 32-bit value or nothing
+EXPORTS = {
+    "_initialize": 0,
+    "qjs_init": 0,
+    "qjs_eval": 4,
+    "qjs_call": 4,
+    "qjs_new_string": 2,
+    "qjs_get_string_len": 2,
+    "qjs_free_cstring": 1,
+    "qjs_free_value": 1,
+    "qjs_get_value_ptr": 1,
+    "qjs_get_prop_uint32": 2,
+    "qjs_get_undefined": 0,
+    "qjs_is_exception": 1,
+    "qjs_is_function": 1,
+    "qjs_is_uncatchable_error": 1,
+    "qjs_get_exception": 0,
+    "qjs_promise_state": 1,
+    "qjs_promise_result": 1,
+    "qjs_execute_pending_job": 0,
+    "qjs_run_gc": 0,
+    "qjs_get_allocated_size": 0,
+    "qjs_set_memory_limit": 1,
+    "qjs_set_max_stack_size": 1,
+    "qjs_set_interrupt_handler": 1,
+    "qjs_set_promise_rejection_handler": 1,
+    "qjs_get_runtime_ptr": 0,
+    "qjs_get_context_ptr": 0,
+    "qjs_set_runtime_and_context": 2,
+    "malloc": 1,
+    "calloc": 2,
+    "free": 1,
+}
+
+
+def native_library() -> str:
+    """Return what tells one build of wasmtime from another: native code is bound to it."""
+    status = ffi.filename.stat()
+    return f"{ffi.filename.name} {status.st_size} {status.st_mtime_ns}"
+
+
+class TrapError(Exception):
+    """The wasm code trapped: its stack or an assertion of the engine gave way.
+
+    The instance may still answer simple calls once its stack pointer is reset, but no more
+    guest code may run in it.
+    """
+
+
+class Host(Protocol):
+    """What a running instance asks of its owner."""
+
+    def should_stop(self) -> bool:
+        """Say whether the guest must be interrupted now. Polled every 10,000 operations or so."""
+
+    def note_rejection(self, promise: int, reason: int, handled: bool) -> None:
+        """Take over two value handles of a promise that was rejected, or handled after all."""
+
+
+def build_engine() -> wasmtime.Engine:
+    """Return an engine whose native stack bears deep recursion of the interpreter."""
+    config = wasmtime.Config()
+    config.max_wasm_stack = WASM_STACK_BYTES
+    # Without it wasmtime refuses a wasm stack of this size; the Python class has no setter.
+    ffi.dll.wasmtime_config_async_stack_size_set(config.ptr(), ctypes.c_uint64(WASM_STACK_BYTES))
+    return wasmtime.Engine(config)
+
+
+class Machine:
+    """The compiled engine with its imports, ready to be instantiated in 20 microseconds.
+
+    One instance runs at a time, so the imports find their owner in `running`.
+    """
+
+    def __init__(self, engine: wasmtime.Engine, module: Module) -> None:
+        """Define the imports once; every instance shares them."""
+        self.engine = engine
+        self.module = module
+        self.running: Instance | None = None
+        self.linker = Linker(engine)
+        self._define_imports()
+
+    @classmethod
+    def compile(cls, wasm: bytes) -> "Machine":
+        """Compile the engine's bytes: about 300 ms.
+
+        Raises:
+            RuntimeUnavailable: They are damaged.
+        """
+        engine = build_engine()
+        try:
+            return cls(engine, Module(engine, wasm))
+        except wasmtime.WasmtimeError as error:
+            reason = str(error).splitlines()[0]
+            raise RuntimeUnavailable(f"the engine quickjs.wasm is damaged ({reason}); reinstall codemode") from error
+
+    @classmethod
+    def load(cls, artefact: bytes) -> "Machine":
+        """Load what `serialize` gave, in 2.4 ms; the caller has verified every byte of it."""
+        engine = build_engine()
+        return cls(engine, Module.deserialize(engine, artefact))
+
+    def serialize(self) -> bytes:
+        """Return the native code, for `load` in another process of this machine."""
+        return bytes(self.module.serialize())
+
+    def _define_imports(self) -> None:
+        i32, i64 = ValType.i32(), ValType.i64()
+        imports: tuple[tuple[str, str, list[ValType], ValType | None, Callable[..., int | None]], ...] = (
+            ("env", "host_interrupt", [], i32, self._interrupt),
+            ("env", "host_promise_rejection", [i32] * 3, None, self._promise_rejection),
+            ("env", "host_call", [i32] * 5, i32, lambda *_: 0),
+            ("env", "host_get_timezone_offset", [i32] * 2, i32, lambda *_: 0),  # Date is UTC
+            ("env", "host_module_normalize", [i32] * 2, i32, lambda *_: 0),
+            ("env", "host_module_load", [i32] * 2, i32, lambda *_: 0),
+            (_WASI, "clock_time_get", [i32, i64, i32], i32, self._clock),
+            (_WASI, "random_get", [i32, i32], i32, self._random),
+            (_WASI, "fd_write", [i32] * 4, i32, lambda *_: _BADF),
+            (_WASI, "fd_close", [i32], i32, lambda *_: _BADF),
+            (_WASI, "fd_fdstat_get", [i32] * 2, i32, lambda *_: _BADF),
+            (_WASI, "fd_seek", [i32, i64, i32, i32], i32, lambda *_: _BADF),
+        )
+        for module, name, params, result, answer in imports:
+            kind = FuncType(params, [] if result is None else [result])
+            self.linker.define_func(module, name, kind, answer)
+
+    def _interrupt(self) -> int:
+        return 1 if self.running is None or self.running.host.should_stop() else 0
+
+    def _promise_rejection(self, promise: int, reason: int, handled: int) -> None:
+        if self.running is not None:
+            self.running.host.note_rejection(promise, reason, handled != 0)
+
+    def _clock(self, _clock: int, _precision: int, out: int) -> int:
+        if self.running is not None:
+            self.running.write(out, time.time_ns().to_bytes(8, "little"))
+        return 0
+
+    def _random(self, out: int, size: int) -> int:
+        if self.running is not None:
+            self.running.write(out, os.urandom(size))
+        return 0
+
+
+class Instance:
+    """One instantiation: a store, a memory and the exports that the engine calls.
+
+    Addresses and value handles are plain integers in its memory; they survive being copied
+    into another instance, which is what makes snapshots work. Not usable after `close`.
+    """
+
+    def __init__(self, machine: Machine, host: Host, memory_limit_bytes: int) -> None:
+        """Instantiate with a memory that can never grow beyond the limit."""
+        self.machine = machine
+        self.host = host
+        self.store = Store(machine.engine)
+        self.store.set_limits(memory_size=memory_limit_bytes)
+        self._context = self.store._context()  # noqa: SLF001 the C API takes the raw pointer
+        self._trap = ctypes.POINTER(ffi.wasm_trap_t)()
+        self._kept: tuple[Any, ...] = ()  # ctypes values whose raw addresses the calls below hold
+        self._calls: dict[str, Callable[..., int]] = {}
+        self.enter()
+        self._instance = machine.linker.instantiate(self.store, machine.module)._instance  # noqa: SLF001 as above
+        self._memory = ctypes.byref(self._export("memory").of.memory)
+        self._stack = ctypes.byref(self._export("__stack_pointer").of.global_)
+
+    def enter(self) -> None:
+        """Become the instance that the imports answer to."""
+        self.machine.running = self
+
+    def call(self, name: str, *args: int) -> int:
+        """Call an export of `EXPORTS` and return its 32-bit result (0 where it has none).
+
+        Raises:
+            TrapError: The code trapped.
+        """
+        bound = self._calls.get(name)
+        if bound is None:
+            bound = self._calls[name] = self._bind(name)
+        return bound(*args)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Copy bytes out of the memory."""
+        self._check(address, size)
+        return ctypes.string_at(self._base() + address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Copy bytes into the memory."""
+        self._check(address, len(data))
+        ctypes.memmove(self._base() + address, data, len(data))
+
+    def read_u32(self, address: int) -> int:
+        """Return the unsigned 32-bit number at an address."""
+        return int.from_bytes(self.read(address, 4), "little")
+
+    def memory_bytes(self) -> int:
+        """Return the present size of the memory."""
+        return int(ffi.wasmtime_memory_data_size(self._context, self._memory))
+
+    def grow_to(self, size: int) -> None:
+        """Grow the memory to at least this size.
+
+        Raises:
+            MemoryError: The limit of this instance forbids it.
+        """
+        missing = -(-(size - self.memory_bytes()) // PAGE_BYTES)
+        if missing > 0:
+            before = ctypes.c_uint64()
+            error = ffi.wasmtime_memory_grow(self._context, self._memory, missing, ctypes.byref(before))
+            if error:
+                ffi.wasmtime_error_delete(error)
+                raise MemoryError(f"a memory of {size} bytes is beyond this instance's limit")
+
+    def limit_memory(self, size: int) -> None:
+        """Forbid growth beyond this size from now on."""
+        self.store.set_limits(memory_size=size)
+
+    @property
+    def stack_pointer(self) -> int:
+        """The wasm stack pointer; it must be reset after a trap."""
+        value = ffi.wasmtime_val_t()
+        ffi.wasmtime_global_get(self._context, self._stack, ctypes.byref(value))
+        return int(value.of.i32)
+
+    @stack_pointer.setter
+    def stack_pointer(self, value: int) -> None:
+        raw = ffi.wasmtime_val_t(kind=ffi.WASMTIME_I32, of=ffi.wasmtime_valunion(i32=value))
+        error = ffi.wasmtime_global_set(self._context, self._stack, ctypes.byref(raw))
+        if error:
+            ffi.wasmtime_error_delete(error)
+            raise TrapError("the stack pointer cannot be set")
+
+    def close(self) -> None:
+        """Free the memory at once rather than at some collection."""
+        if self.machine.running is self:
+            self.machine.running = None
+        self._calls.clear()
+        self.store.close()
+
+    def _base(self) -> int:
+        # Asked for at every use: the memory may have moved when it grew.
+        return int(ctypes.cast(ffi.wasmtime_memory_data(self._context, self._memory), ctypes.c_void_p).value or 0)
+
+    def _check(self, address: int, size: int) -> None:
+        if address < 0 or size < 0 or address + size > self.memory_bytes():
+            raise TrapError(f"{size} bytes at {address} are outside of the memory")
+
+    def _export(self, name: str) -> Any:
+        item = ffi.wasmtime_extern_t()
+        raw = name.encode()
+        found = ffi.wasmtime_instance_export_get(
+            self._context, ctypes.byref(self._instance), raw, len(raw), ctypes.byref(item)
+        )
+        if not found:
+            raise TrapError(f"the engine has no export {name}")
+        return item
+
+    def _bind(self, name: str) -> Callable[..., int]:
+        func = self._export(name).of.func
+        slots = max(EXPORTS[name], 1)
+        words = (ctypes.c_int32 * (slots * _SLOT_WORDS))()  # argument and result slots of 16 bytes, as plain words
+        self._kept += (func, words)
+        context = ctypes.cast(self._context, _pointer).value
+        fixed = (context, ctypes.addressof(func), ctypes.addressof(words), slots, ctypes.addressof(self._trap))
+        trap = self._trap
+
+        def bound(*args: int) -> int:
+            at = 0
+            for arg in args:
+                words[at] = arg
+                at += _SLOT_WORDS
+            error = _call_unchecked(*fixed)
+            if error or trap:
+                self._raise_trap(error)
+            return words[0]
+
+        return bound
+
+    def _raise_trap(self, error: int | None) -> None:
+        if error:
+            failed = ctypes.cast(error, ctypes.POINTER(ffi.wasmtime_error_t))
+            raise TrapError(str(wasmtime.WasmtimeError._from_ptr(failed)))  # noqa: SLF001 takes ownership
+        raised = ctypes.cast(ctypes.cast(self._trap, _pointer), ctypes.POINTER(ffi.wasm_trap_t))
+        ctypes.memset(ctypes.addressof(self._trap), 0, ctypes.sizeof(_pointer))
+        raise TrapError(wasmtime.Trap._from_ptr(raised).message.splitlines()[-1])  # noqa: SLF001 takes ownership
