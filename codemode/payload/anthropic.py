@@ -3,8 +3,8 @@
 from codemode.core.types import Json, VisibleTool
 from codemode.payload.messages import (
     AssistantMessage,
+    ChatRequest,
     Message,
-    ModelRequest,
     Reply,
     ToolResult,
     ToolUse,
@@ -12,7 +12,7 @@ from codemode.payload.messages import (
 )
 
 
-def build_body(request: ModelRequest) -> dict[str, Json]:
+def build_body(request: ChatRequest) -> dict[str, Json]:
     """Return the body of `POST /v1/messages`."""
     body: dict[str, Json] = {"model": request.model, "max_tokens": request.max_tokens}
     if request.system:

@@ -3,8 +3,8 @@
 from codemode.core.types import Json, VisibleTool
 from codemode.payload.messages import (
     AssistantMessage,
+    ChatRequest,
     Message,
-    ModelRequest,
     Reply,
     ToolResult,
     ToolUse,
@@ -13,7 +13,7 @@ from codemode.payload.messages import (
 )
 
 
-def build_body(request: ModelRequest) -> dict[str, Json]:
+def build_body(request: ChatRequest) -> dict[str, Json]:
     """Return the body of `POST /v1beta/models/<model>:generateContent`; the model is in the path."""
     body: dict[str, Json] = {}
     if request.system:

@@ -1,6 +1,6 @@
 """A conversation with a model, free of any provider's spelling.
 
-`ModelRequest` is what all provider modules turn into a request body, and `Reply` is what they
+`ChatRequest` is what all provider modules turn into a request body, and `Reply` is what they
 read out of a response body. Values only; called by the provider modules and by whoever talks to a
 model.
 """
@@ -43,7 +43,7 @@ class ToolResult(NamedTuple):
 Message = UserMessage | AssistantMessage | ToolResult
 
 
-class ModelRequest(NamedTuple):
+class ChatRequest(NamedTuple):
     """One request to a model."""
 
     model: str

@@ -3,8 +3,8 @@
 from codemode.core.types import Json, VisibleTool
 from codemode.payload.messages import (
     AssistantMessage,
+    ChatRequest,
     Message,
-    ModelRequest,
     Reply,
     ToolResult,
     ToolUse,
@@ -14,7 +14,7 @@ from codemode.payload.messages import (
 )
 
 
-def build_body(request: ModelRequest) -> dict[str, Json]:
+def build_body(request: ChatRequest) -> dict[str, Json]:
     """Return the body of `POST /v1/responses`."""
     body: dict[str, Json] = {"model": request.model}
     if request.system:

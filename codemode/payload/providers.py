@@ -13,7 +13,7 @@ from codemode.core.names import did_you_mean, safe_name
 from codemode.core.types import Json, ToolSpec, VisibleTool
 from codemode.payload import anthropic, gemini, openai_chat, openai_responses
 from codemode.payload.closed import assert_surface
-from codemode.payload.messages import ModelRequest, Reply
+from codemode.payload.messages import ChatRequest, Reply
 
 
 class Provider(NamedTuple):
@@ -22,7 +22,7 @@ class Provider(NamedTuple):
     name: str
     model: str  # used when nobody names one: what `debug-payload` shows
     name_rule: re.Pattern[str]
-    build_body: Callable[[ModelRequest], dict[str, Json]]
+    build_body: Callable[[ChatRequest], dict[str, Json]]
     parse_reply: Callable[[Json], Reply]
 
 
@@ -52,7 +52,7 @@ def parse_provider(name: str) -> Provider:
     return PROVIDERS[name]
 
 
-def build_payload(provider: Provider, request: ModelRequest, active: bool) -> dict[str, Json]:
+def build_payload(provider: Provider, request: ChatRequest, active: bool) -> dict[str, Json]:
     """Build the body of one request and, where code mode is active, check that it is closed.
 
     Args:

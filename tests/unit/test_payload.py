@@ -14,7 +14,7 @@ from codemode.core.types import GuestScope, Json, ToolSpec, VisibleTool
 from codemode.payload import sizes
 from codemode.payload.closed import assert_surface, offered_tools
 from codemode.payload.dump import LEVELS, MAX_DUMP_BYTES, dump_body, fit, parse_level
-from codemode.payload.messages import AssistantMessage, ModelRequest, ToolResult, ToolUse, UserMessage
+from codemode.payload.messages import AssistantMessage, ChatRequest, ToolResult, ToolUse, UserMessage
 from codemode.payload.providers import PROVIDERS, build_direct_tools, build_payload, parse_provider
 from codemode.payload.sizes import Comparison, Size, measure, pretty_text
 from codemode.surface import LANGUAGES, build_surface
@@ -44,8 +44,8 @@ def tool(name: str, number: int = 0) -> ToolSpec:
     return ToolSpec(f"client:app{number}:{name}", name, f"Does {name}.", "client", "app", schema, never)
 
 
-def request_of(*tools: VisibleTool, messages=GREETING, system: str = "") -> ModelRequest:
-    return ModelRequest("some-model", messages, tools, system)
+def request_of(*tools: VisibleTool, messages=GREETING, system: str = "") -> ChatRequest:
+    return ChatRequest("some-model", messages, tools, system)
 
 
 # Shapes
