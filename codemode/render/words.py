@@ -1,0 +1,55 @@
+"""Figures and texts as people read them: durations, sizes, counts, and text made harmless.
+
+Pure, standard library only; both the rich renderables and their plain twins use it.
+"""
+
+import re
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Return the text with control characters spelled out, so that it cannot steer a terminal.
+
+    Line feeds and tabs stay. What a cell, a tool or a server says is never trusted with a terminal.
+
+    Contract: cli:output:harmless
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str, max_chars: int) -> str:
+    """Return the text as one harmless line of at most `max_chars` characters, an ellipsis where it is cut."""
+    joined = " ".join(printable(text).split())
+    return joined if len(joined) <= max_chars else joined[: max(max_chars - 1, 0)] + "…"
+
+
+def duration(ms: float) -> str:
+    """Return `0.4 ms`, `84 ms`, `1.2 s`, `3 min 5 s`, `2 h 10 min` or `3 d 4 h`."""
+    if ms < 10:
+        return f"{ms:.1f} ms"
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    seconds = ms / 1000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min {int(seconds % 60)} s"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} d {minutes // 60 % 24} h"
+
+
+def size(count: int) -> str:
+    """Return `812 B`, `1.4 kB` or `10.2 MB`; a kilobyte has 1000 bytes."""
+    if count < 1000:
+        return f"{count} B"
+    if count < 1_000_000:
+        return f"{count / 1000:.1f} kB"
+    return f"{count / 1_000_000:.1f} MB"
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return `1 call` or `12,000 calls`."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
