@@ -1,0 +1,154 @@
+"""Is this a JSON Schema? The meta-schema of draft 2020-12 as a table.
+
+Importing `jsonschema` costs more than a whole cell, so a manifest's schemas are checked here
+and `jsonschema` is left to what needs it: wording a rejection and rare keywords.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from codemode.core.limits import MAX_JSON_DEPTH
+from codemode.core.types import Json
+
+Test = Callable[[Any], bool]
+_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_integer(value: Any) -> bool:
+    return _is_number(value) and (isinstance(value, int) or value.is_integer())
+
+
+def _is_count(value: Any) -> bool:
+    return _is_integer(value) and value >= 0
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _is_pattern(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        re.compile(value)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
+
+
+def _is_text_set(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value)
+
+
+def _is_type(value: Any) -> bool:
+    return (
+        value in _TYPES if isinstance(value, str) else bool(value) and _is_text_set(value) and _TYPES.issuperset(value)
+    )
+
+
+_RULES: dict[str, tuple[Test, str]] = {
+    keyword: rule
+    for keywords, rule in (
+        ("maxLength minLength maxItems minItems maxProperties minProperties maxContains minContains",
+         (_is_count, "a whole number of 0 or more")),
+        ("maximum minimum exclusiveMaximum exclusiveMinimum", (_is_number, "a number")),
+        ("multipleOf", (lambda value: _is_number(value) and value > 0, "a number above 0")),
+        ("uniqueItems deprecated readOnly writeOnly", (_is_flag, "true or false")),
+        ("format title description contentMediaType contentEncoding $comment $schema", (_is_text, "a text")),
+        ("$ref $dynamicRef $id $anchor $dynamicAnchor", (_is_text, "a text")),
+        ("pattern", (_is_pattern, "a regular expression")),
+        ("enum examples", (_is_list, "a list")),
+        ("required", (_is_text_set, "a list of different texts")),
+        ("type", (_is_type, f"one of {', '.join(sorted(_TYPES))}, or a list of these")),
+    )
+    for keyword in keywords.split()
+}  # fmt: skip
+_ONE_SCHEMA = frozenset(
+    {
+        "additionalProperties", "contains", "propertyNames", "items", "not", "if", "then", "else",
+        "unevaluatedItems", "unevaluatedProperties", "contentSchema",
+    }
+)  # fmt: skip
+_NAMED_SCHEMAS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
+_LISTED_SCHEMAS = frozenset({"prefixItems", "allOf", "anyOf", "oneOf"})
+
+
+def find_schema_fault(schema: Json) -> str | None:
+    """Return what makes this no JSON Schema of draft 2020-12, with its path, or None.
+
+    A local `$ref` that leads nowhere is a fault too: it would fail at the first call.
+
+    Contract: manifest:schema:checked
+    """
+    for path, depth, part in _walk(schema, "", 0):
+        if depth > MAX_JSON_DEPTH:
+            return f"{path} is nested deeper than {MAX_JSON_DEPTH} levels"
+        if isinstance(part, bool):
+            continue
+        if not isinstance(part, dict):
+            return f"{path or 'the schema'} must be a table (or true or false)"
+        for keyword, value in part.items():
+            fault = _keyword_fault(keyword, value)
+            if fault:
+                return f"{path}/{keyword} must be {fault}"
+        reference = part.get("$ref")
+        if reference is not None and reference.startswith("#/") and not _leads_somewhere(reference, schema):
+            return f"{path}/$ref leads nowhere: {reference}"
+    return None
+
+
+def _keyword_fault(keyword: str, value: Json) -> str | None:
+    if keyword in _RULES:
+        test, allowed = _RULES[keyword]
+        return None if test(value) else allowed
+    if keyword in _NAMED_SCHEMAS:
+        if not isinstance(value, dict):
+            return "a table of schemas"
+        bad_name = keyword == "patternProperties" and not all(map(_is_pattern, value))
+        return "a table whose keys are regular expressions" if bad_name else None
+    if keyword in _LISTED_SCHEMAS:
+        return None if isinstance(value, list) and value else "a list of at least one schema"
+    if keyword == "dependentRequired":
+        return None if isinstance(value, dict) and all(map(_is_text_set, value.values())) else "a table of text lists"
+    return None
+
+
+def _walk(schema: Json, path: str, depth: int) -> Iterator[tuple[str, int, Json]]:
+    yield path, depth, schema
+    if not isinstance(schema, dict) or depth > MAX_JSON_DEPTH:
+        return
+    for keyword, value in schema.items():
+        if keyword in _ONE_SCHEMA:
+            yield from _walk(value, f"{path}/{keyword}", depth + 1)
+        elif keyword in _NAMED_SCHEMAS and isinstance(value, dict):
+            for name, part in value.items():
+                yield from _walk(part, f"{path}/{keyword}/{name}", depth + 1)
+        elif keyword in _LISTED_SCHEMAS and isinstance(value, list):
+            for at, part in enumerate(value):
+                yield from _walk(part, f"{path}/{keyword}/{at}", depth + 1)
+
+
+def _leads_somewhere(reference: str, schema: Json) -> bool:
+    part = schema
+    for step in reference.removeprefix("#/").split("/"):
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(part, dict) and name in part:
+            part = part[name]
+        elif isinstance(part, list) and name.isdecimal() and int(name) < len(part):
+            part = part[int(name)]
+        else:
+            return False
+    return True

@@ -1,0 +1,229 @@
+"""The one way any tool runs, whatever its kind and whoever asked.
+
+policy → hook → approval → schema → timeout → execution → result adapter → events. A tool's
+own exception becomes `NestedToolFailed` with redacted text here and nowhere else; a call that
+needs a person raises `ApprovalNeeded`, and whoever parks it calls again with `approved`.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from codemode.core.errors import NestedToolFailed
+from codemode.core.events import CallProgress, CallSettled, CallStarted, Event
+from codemode.core.jsonsafe import NotJson, to_text
+from codemode.core.limits import MAX_BRIDGE_BYTES, MAX_ERROR_BYTES
+from codemode.core.redact import Redactor
+from codemode.core.types import Approval, Json, RunContext, ToolSpec
+from codemode.hooks import Hook, HookEvent, run_hooks
+from codemode.policy import Policy
+from codemode.validation import Check, compile_check
+
+Method = Literal["call", "namespace"]
+
+
+class ToolOutcome(NamedTuple):
+    """A tool's result as JSON text, adapted and within the bridge's bound."""
+
+    text: str
+
+
+class ApprovalNeeded(Exception):  # it is a question, not an error
+    """A person must decide before this call runs.
+
+    `input` is what they decide on, after hooks; the call goes on with exactly this input when it
+    is made again with `approved`.
+    """
+
+    def __init__(self, tool: ToolSpec, input: Json, reason: str) -> None:  # noqa: A002  # the contract's word
+        """Keep what the person must see."""
+        super().__init__(f"{tool.id} needs approval: {reason}")
+        self.tool = tool
+        self.input = input
+        self.reason = reason
+
+
+class _Prepared(NamedTuple):
+    """What is decided once for each tool, because a policy does not change under a session."""
+
+    tool: ToolSpec
+    allowed: bool
+    approval: Approval
+    check: Check
+
+
+class _Refused(NestedToolFailed):
+    """A call that policy, a hook or a person turned down before it began."""
+
+
+class Executor:
+    """Runs tools under one policy, one set of hooks and one redactor."""
+
+    def __init__(
+        self,
+        redactor: Redactor,
+        policy: Policy | None = None,
+        hooks: Sequence[Hook] = (),
+        emit: Callable[[Event], None] | None = None,
+    ) -> None:
+        """Keep what every call passes through.
+
+        Args:
+            redactor: Masks error texts, and inputs and updates in events.
+            policy: Decides what exists and what must be asked; everything is allowed when left out.
+            hooks: Run in this order before each call.
+            emit: Takes `CallStarted`, `CallProgress` and `CallSettled`, in the event loop's thread. A
+                call that was refused, or whose input is not valid, settles without having started.
+        """
+        self._redactor = redactor
+        self._policy = policy or Policy()
+        self._hooks = tuple(hooks)
+        self._emit = emit
+        self._prepared: dict[str, _Prepared] = {}
+
+    async def call(
+        self,
+        tool: ToolSpec,
+        input: Json,  # noqa: A002  # the contract's word
+        context: RunContext,
+        *,
+        method: Method = "call",
+        approved: bool = False,
+    ) -> ToolOutcome:
+        """Run one tool and return its result as JSON text.
+
+        Args:
+            tool: What to run.
+            input: Its input; None means `{}`.
+            context: The run that asks; `call_id` is the number of the nested call.
+            method: Whether it came as a tool call or through a namespace; events say so.
+            approved: A person approved exactly this input: hooks are not run again.
+
+        Raises:
+            NestedToolFailed: Denied, blocked, not valid, timed out, failed, or no JSON result.
+            ApprovalNeeded: A person must decide first; nothing has run.
+
+        Contract: executor:order:policy-first, executor:input:null-is-empty, executor:approval:parks
+        """
+        prepared = self._prepare(tool)
+        try:
+            checked = await self._admit(prepared, {} if input is None else input, context, approved)
+        except NestedToolFailed as error:
+            self._settle(context, "denied" if isinstance(error, _Refused) else "error", 0, str(error))
+            raise
+        if self._emit is not None:
+            shown = self._redactor.value(checked)
+            self._emit(CallStarted(context.run_id, _now_ms(), _number(context), method, tool.id, shown))
+            context = context._replace(progress=self._progress_events(context))
+        return await self._run(tool, checked, context)
+
+    def _prepare(self, tool: ToolSpec) -> _Prepared:
+        known = self._prepared.get(tool.id)
+        if known is None or known.tool is not tool:
+            policy = self._policy
+            check = compile_check(tool.parameters)
+            known = _Prepared(tool, policy.is_allowed(tool), policy.approval_for(tool), check)
+            self._prepared[tool.id] = known
+        return known
+
+    async def _admit(self, prepared: _Prepared, given: Json, context: RunContext, approved: bool) -> Json:
+        tool = prepared.tool
+        if not prepared.allowed:
+            raise _Refused(f"{tool.id} is not available under the current policy.", tool.id)
+        asked: str | None = None
+        if self._hooks and not approved:
+            decision = await run_hooks(self._hooks, HookEvent(tool.id, tool.name, given, context))
+            if decision.blocked is not None:
+                raise _Refused(self._redactor.text(f"{tool.id} was blocked: {decision.blocked}"), tool.id)
+            given, asked = decision.input, decision.ask
+        if prepared.approval == "always-deny":
+            raise _Refused(f"{tool.id} is always denied by its approval setting.", tool.id)
+        if not approved and (asked is not None or prepared.approval == "ask"):
+            raise ApprovalNeeded(tool, given, asked or 'its approval setting is "ask"')
+        fault = prepared.check(given)
+        if fault is None and not isinstance(given, dict):
+            fault = f"input: it must be an object, found {type(given).__name__}"
+        if fault is not None:
+            raise NestedToolFailed(self._redactor.text(f"the input of {tool.id} is not valid: {fault}"), tool.id)
+        return given
+
+    async def _run(self, tool: ToolSpec, checked: Json, context: RunContext) -> ToolOutcome:
+        try:
+            text = _bounded_text(await _invoke(tool, checked, context), tool)
+        except asyncio.CancelledError:
+            self._settle(context, "interrupted", 0, "the call was cancelled")
+            raise
+        except Exception as error:  # the one place where a tool's exception becomes a rejection
+            failure = NestedToolFailed(self._words(error), tool.id)
+            self._settle(context, "error", 0, str(failure))
+            raise failure from error
+        self._settle(context, "ok", len(text), None)
+        return ToolOutcome(text)
+
+    def _words(self, error: Exception) -> str:
+        text = str(error).strip() or "the tool failed without a message"
+        return self._redactor.text(text)[:MAX_ERROR_BYTES]
+
+    def _settle(
+        self,
+        context: RunContext,
+        state: Literal["ok", "error", "denied", "interrupted"],
+        result_bytes: int,
+        error: str | None,
+    ) -> None:
+        if self._emit is not None:
+            self._emit(CallSettled(context.run_id, _now_ms(), _number(context), state, result_bytes, error))
+
+    def _progress_events(self, context: RunContext) -> Callable[[Json], None]:
+        loop, emit = asyncio.get_running_loop(), self._emit
+
+        def progress(update: Json) -> None:
+            event = CallProgress(context.run_id, _now_ms(), _number(context), self._redactor.value(update))
+            if emit is not None:
+                loop.call_soon_threadsafe(emit, event)  # a synchronous tool reports from its own thread
+
+        return progress
+
+
+async def _invoke(tool: ToolSpec, checked: dict[str, Json], context: RunContext) -> Json:
+    if tool.timeout_ms is None:
+        return await _own_cancellation_is_failure(tool, checked, context)
+    try:
+        async with asyncio.timeout(tool.timeout_ms / 1000) as deadline:
+            return await _own_cancellation_is_failure(tool, checked, context)
+    except TimeoutError as error:
+        if not deadline.expired():
+            raise
+        raise NestedToolFailed(f"{tool.id} did not answer within its timeoutMs of {tool.timeout_ms} ms.") from error
+
+
+async def _own_cancellation_is_failure(tool: ToolSpec, checked: dict[str, Json], context: RunContext) -> Json:
+    try:
+        return await tool.invoke(checked, context)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise NestedToolFailed(f"{tool.id} cancelled itself.") from error
+
+
+def _bounded_text(result: Json, tool: ToolSpec) -> str:
+    try:
+        text = to_text(result)
+    except NotJson as error:
+        raise NestedToolFailed(f"{tool.id} returned no JSON: {error}.") from error
+    size = len(text) if text.isascii() else len(text.encode())
+    if size > MAX_BRIDGE_BYTES:
+        raise NestedToolFailed(
+            f"{tool.id} returned {size} bytes of JSON; at most {MAX_BRIDGE_BYTES} cross. Ask it for less."
+        )
+    return text
+
+
+def _now_ms() -> float:
+    return time.time() * 1000
+
+
+def _number(context: RunContext) -> int:
+    return int(context.call_id or 0)
