@@ -42,6 +42,17 @@ class CallStarted(NamedTuple):
     input: Json
 
 
+class CallParked(NamedTuple):
+    """A nested call waits for a person's approval; `input` is redacted, and nothing has run."""
+
+    run_id: str
+    at_ms: float
+    call_id: int
+    method: str
+    tool_id: str | None
+    input: Json
+
+
 class CallProgress(NamedTuple):
     """A tool reported progress."""
 
@@ -52,7 +63,7 @@ class CallProgress(NamedTuple):
 
 
 class CallSettled(NamedTuple):
-    """A nested request settled: `state` is `ok`, `error`, `denied` or `interrupted`."""
+    """A nested request settled; one that was refused before it started names its tool here."""
 
     run_id: str
     at_ms: float
@@ -60,6 +71,7 @@ class CallSettled(NamedTuple):
     state: Literal["ok", "error", "denied", "interrupted"]
     result_bytes: int
     error: str | None
+    tool_id: str | None = None
 
 
 class CallDelivered(NamedTuple):
@@ -103,6 +115,7 @@ Event = (
     ExecStarted
     | WaitStarted
     | CallStarted
+    | CallParked
     | CallProgress
     | CallSettled
     | CallDelivered
@@ -115,6 +128,7 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "exec_started": ExecStarted,
     "wait_started": WaitStarted,
     "call_started": CallStarted,
+    "call_parked": CallParked,
     "call_progress": CallProgress,
     "call_settled": CallSettled,
     "call_delivered": CallDelivered,

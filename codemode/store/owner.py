@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 _PROC = Path("/proc")
-_START_FIELD = 19  # of the fields after the command's name: field 22 of proc(5), clock ticks since boot
+_START_TICKS = 19  # counted after the command's name and the state: field 22 of proc(5)
 _DEAD_STATES = ("Z", "X")  # a zombie does nothing any more; its parent has only not looked yet
 
 
 class Owner(NamedTuple):
-    """A process: its pid and when it started, in a form that only this module reads."""
+    """A process: its pid and when it started, in words of this module; "" where nothing tells."""
 
     pid: int
     started: str
@@ -25,11 +25,7 @@ class Owner(NamedTuple):
 
 @cache
 def this_process() -> Owner:
-    """Return the process that asks.
-
-    Cached, so a process that forks must not go on as the owner of its parent's runs; ours
-    never fork without exec.
-    """
+    """Return the process that asks (remembered: ours never fork without an exec)."""
     pid = os.getpid()
     return Owner(pid, _started(pid) or "")
 
@@ -37,17 +33,16 @@ def this_process() -> Owner:
 def is_alive(owner: Owner) -> bool:
     """Say whether exactly this process still runs on this machine.
 
-    A pid of another container cannot be judged from here, so it counts as alive: a run then
-    waits for its expiry, rather than being taken from a process that works on it.
+    What cannot be judged from here, such as a pid of another container, counts as alive: its
+    run then waits for its expiry, rather than being taken from a process that works on it.
+
+    Contract: runs:owners:pid-and-start
     """
-    machine, _, _ = owner.started.rpartition(" ")
-    if machine and _same_boot(machine) and machine != _machine():
-        return True
-    return _started(owner.pid) == owner.started
+    return owner.started == "" or _is_out_of_sight(owner) or _started(owner.pid) == owner.started
 
 
 def _started(pid: int) -> str | None:
-    """Return `"<boot> <pid namespace> <ticks>"`, or what `ps` says elsewhere; None if no such process lives."""
+    """Return when a process started, `"<boot id> <pid namespace> <ticks>"` on Linux; None if it does not run."""
     if not sys.platform.startswith("linux"):
         return _started_by_ps(pid)
     try:
@@ -55,25 +50,34 @@ def _started(pid: int) -> str | None:
     except OSError:
         return None
     state, *fields = stat.rpartition(")")[2].split()
-    return None if state in _DEAD_STATES else f"{_machine()} {fields[_START_FIELD - 1]}"
+    return None if state in _DEAD_STATES else f"{_machine()} {fields[_START_TICKS - 1]}"
 
 
 def _started_by_ps(pid: int) -> str | None:
     import subprocess  # not needed where there is /proc
 
-    found = subprocess.run(
-        ["/bin/ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
+    command = ["/bin/ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
     state, _, started = found.stdout.strip().partition(" ")
     return started.strip() if started and not state.startswith(_DEAD_STATES) else None
 
 
 @cache
 def _machine() -> str:
-    """Return `"<boot id> <pid namespace>"`: where a pid means what it means here."""
-    boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"
+    """Return `"<boot id> <pid namespace>"`: the machine, since its last start, on which a pid has a meaning."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"
+    except OSError:  # a kernel that hides them; the ticks must do
+        return "? ?"
 
 
-def _same_boot(machine: str) -> bool:
-    return machine.partition(" ")[0] == _machine().partition(" ")[0]
+def _is_out_of_sight(owner: Owner) -> bool:
+    """Say whether the owner runs under this kernel, but its pid is one of another container."""
+    if not sys.platform.startswith("linux"):
+        return False
+    boot, namespace = _machine().split(" ")
+    return owner.started.startswith(f"{boot} ") and not owner.started.startswith(f"{boot} {namespace} ")

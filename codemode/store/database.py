@@ -1,0 +1,232 @@
+"""One SQLite file shared by several processes: open it safely, write in transactions, speak plainly.
+
+What the tables mean is known to `sqlite.py`; their shape is `schema.sql` in words below. No
+exception of sqlite3 leaves this file. What a person has to set right where the state lives
+(not a folder, not writable, not theirs) is `InvalidConfig`; what happened to the file itself
+(locked, damaged, full, of a newer version) is `RuntimeUnavailable`, since no setting is wrong.
+"""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from codemode.core.errors import Aborted, CodeModeError, InvalidConfig, InvalidInput, RuntimeUnavailable
+
+SCHEMA_VERSION = 1
+BUSY_MS = 5000  # how long a write waits for another process's; those take some ms at worst
+_WAL_KEPT_BYTES = 16 << 20  # a large snapshot must not leave its size behind in the log for ever
+_OLDEST_SQLITE = (3, 37, 0)  # STRICT tables; RETURNING came with 3.35
+
+_SCHEMA = """
+CREATE TABLE runs (
+    seq INTEGER PRIMARY KEY,          -- order of creation, whatever the clock did
+    run_id TEXT NOT NULL UNIQUE,
+    session TEXT NOT NULL,
+    agent_id TEXT NOT NULL,
+    agent_run_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    language TEXT NOT NULL,
+    manifest TEXT,
+    limits TEXT NOT NULL,
+    created_ms REAL NOT NULL,
+    ended_ms REAL,
+    owner_pid INTEGER,                -- of the process that runs it; null while it waits
+    owner_started TEXT,
+    abort_asked INTEGER NOT NULL DEFAULT 0,
+    expires_ms REAL,                  -- null until the first suspension: then it holds a slot
+    reason TEXT,
+    scope TEXT,
+    carry TEXT,
+    code TEXT,
+    error TEXT,
+    unsaid INTEGER NOT NULL DEFAULT 0 -- 1: it was lost with its process, and nobody was told yet
+) STRICT;
+CREATE INDEX runs_of_session ON runs (session);
+CREATE INDEX runs_of_agent_run ON runs (agent_run_id);
+CREATE INDEX runs_live ON runs (session, state, expires_ms) WHERE ended_ms IS NULL;
+
+CREATE TABLE snapshots (              -- beside the runs, so that a run's row stays small
+    run_id TEXT NOT NULL PRIMARY KEY,
+    build TEXT NOT NULL,
+    data BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE scopes (                 -- shared by all runs that were suspended with it
+    digest TEXT NOT NULL PRIMARY KEY,
+    data BLOB NOT NULL
+) STRICT;
+CREATE INDEX runs_of_scope ON runs (scope) WHERE ended_ms IS NULL;
+
+CREATE TABLE calls (
+    run_id TEXT NOT NULL,
+    call_id INTEGER NOT NULL,
+    method TEXT NOT NULL,
+    target TEXT NOT NULL,
+    tool_id TEXT,
+    input TEXT NOT NULL,
+    state TEXT NOT NULL,
+    owner_pid INTEGER,
+    owner_started TEXT,
+    due_ms REAL,
+    position INTEGER,                 -- order of settlement; null while it is open
+    ok INTEGER,
+    answer TEXT,
+    PRIMARY KEY (run_id, call_id)
+) STRICT;
+
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY,
+    run_id TEXT NOT NULL,
+    batch TEXT NOT NULL               -- JSON array of what `core.events.to_json` gives
+) STRICT;
+CREATE INDEX events_of_run ON events (run_id);
+"""
+
+
+class Database:
+    """A connection with transactions, whose failures are sentences."""
+
+    def __init__(self, path: Path | None, busy_ms: int = BUSY_MS) -> None:
+        """Open the file, creating folder (0700), file (0600) and tables where they are missing.
+
+        Args:
+            path: None for one that lives in memory and ends with the process.
+            busy_ms: How long a write waits for another process.
+
+        Raises:
+            InvalidConfig: The place cannot be used.
+            RuntimeUnavailable: What lies there is locked, damaged, or of a newer version.
+        """
+        self._where = str(path) if path else "in memory"
+        if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+            raise RuntimeUnavailable(f"the store needs SQLite 3.37 or later; this Python has {sqlite3.sqlite_version}")
+        if path is not None:
+            _prepare_file(path)
+        with self._plainly():
+            self._connection = sqlite3.connect(path or ":memory:", timeout=busy_ms / 1000, isolation_level=None)
+            self._set_up()
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run one statement, a transaction of its own unless within `write`, and return its rows."""
+        with self._plainly():
+            return self._connection.execute(sql, values).fetchall()
+
+    def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+        """Run one statement and return its only row."""
+        found = self.rows(sql, *values)
+        return found[0] if found else None
+
+    def change(self, sql: str, *values: Any) -> int:
+        """Run one statement and return how many rows it changed."""
+        with self._plainly():
+            return self._connection.execute(sql, values).rowcount
+
+    def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run one statement for each row of values."""
+        with self._plainly():
+            self._connection.executemany(sql, rows)
+
+    @contextmanager
+    def write(self, *, durable: bool = False) -> Iterator[None]:
+        """Make what happens inside one transaction: all of it, or nothing if an exception leaves it.
+
+        Args:
+            durable: On disk before this returns, even if the power fails. Without it a crash of
+                the machine may lose the newest transactions, never a part of one.
+        """
+        with self._plainly():
+            if durable:
+                self._connection.execute("PRAGMA synchronous = FULL")
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            finally:
+                if durable:
+                    self._connection.execute("PRAGMA synchronous = NORMAL")
+
+    def close(self) -> None:
+        """Close the connection; afterwards everything raises `Aborted`."""
+        self._connection.close()
+
+    def _set_up(self) -> None:
+        version = self._version()
+        if version == 0:
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            with self.write():
+                if self._version() == 0:  # another process may have been faster
+                    for statement in _SCHEMA.split(";"):
+                        self._connection.execute(statement)
+                    self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        elif version != SCHEMA_VERSION:
+            raise RuntimeUnavailable(
+                f"the store {self._where} was written by another version of codemode (schema {version}; this one "
+                f"knows {SCHEMA_VERSION}): upgrade codemode, or set CODEMODE_STATE_DIR to a new folder"
+            )
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
+
+    def _version(self) -> int:
+        version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        return version
+
+    @contextmanager
+    def _plainly(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _explain(error, self._where) from error
+        except UnicodeEncodeError as error:  # a lone surrogate, from a command line that is not UTF-8
+            raise InvalidInput("ids and names must be valid Unicode text") from error
+
+
+_SETTINGS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")
+_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+
+
+def _explain(error: sqlite3.Error, where: str) -> CodeModeError:
+    """Return the sentence for a failure of SQLite."""
+    name = getattr(error, "sqlite_errorname", "")  # absent where the sqlite3 module itself complains
+    if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+        return Aborted("the store was closed: its session has ended")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return RuntimeUnavailable(f"the store {where} is locked by another process; try again, or end that process")
+    if name.startswith(_SETTINGS):
+        return InvalidConfig(
+            f"the store {where} cannot be written: make its folder writable, or set CODEMODE_STATE_DIR to one that is"
+        )
+    if name.startswith(_DAMAGE):
+        return RuntimeUnavailable(f"the store {where} is damaged ({error}): move the file away, and a new one is made")
+    if name == "SQLITE_FULL":
+        return RuntimeUnavailable(f"the disk of the store {where} is full: make room, and try again")
+    return RuntimeUnavailable(f"the store {where} failed: {error} ({name or type(error).__name__})")
+
+
+def _prepare_file(path: Path) -> None:
+    """Make folder and file with their modes, or refuse a file that somebody else could have put there.
+
+    The file is never opened here once it exists: closing it would drop the locks that another
+    connection of this process holds on it.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            found = path.lstat()
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                raise InvalidConfig(f"the store {path} is not a file of yours; set CODEMODE_STATE_DIR") from None
+            if stat.S_IMODE(found.st_mode) & 0o077:
+                path.chmod(0o600)
+    except OSError as error:
+        raise InvalidConfig(
+            f"the store {path} cannot be created ({error.strerror}); set CODEMODE_STATE_DIR to a folder you can write"
+        ) from error
