@@ -1,0 +1,1 @@
+"""Benchmarks: measured, printed, never asserted. `python -m bench` prints the table."""

@@ -1,0 +1,69 @@
+"""Whole processes: what a person or a script waits for, beside a hello world of `quickjs-rs`."""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+
+from bench import peers
+from bench.measure import Figure, Samples, skip, time_processes
+
+RUN = (sys.executable, "-m", "codemode", "run", "-e", "return 1+1", "--json")
+HELP = (sys.executable, "-m", "codemode", "--help")
+PYTHON = (sys.executable, "-c", "pass")
+
+
+def figures(scale: float) -> Iterator[Figure]:
+    """Yield the rows of whole processes; `scale` multiplies the number of samples."""
+    with tempfile.TemporaryDirectory(prefix="codemode-bench-") as folder:
+        environment = _environment(folder)
+        yield from _warm(environment, max(3, int(21 * scale)))
+        yield from _first_ever(environment, max(2, int(5 * scale)))
+
+
+def _environment(folder: str) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("CODEMODE_")}
+    return kept | {"XDG_STATE_HOME": f"{folder}/state", "XDG_CACHE_HOME": f"{folder}/cache", "PWD": folder}
+
+
+def _warm(environment: dict[str, str], count: int) -> Iterator[Figure]:
+    name, goal, hello = "codemode run -e 'return 1+1' --json, warm", "0.45 x at most", _hello()
+    if hello is None:
+        ours, bare = time_processes([RUN, PYTHON], count, environment)
+        yield Figure(name, "ms", goal, ours, skipped=peers.why_missing())
+    else:
+        ours, theirs, bare = time_processes([RUN, hello, PYTHON], count, environment)
+        yield Figure(name, "ms", goal, ours, "quickjs-rs hello world, process", theirs)
+    yield Figure("the same beside an empty Python", "ms", "", ours, "python -c pass", bare)
+    (helped,) = time_processes([HELP], max(3, count // 2), environment)
+    yield Figure("codemode --help", "ms", "120 ms at most", helped)
+
+
+def _first_ever(environment: dict[str, str], count: int) -> Iterator[Figure]:
+    """Time the run with an empty cache: the engine is compiled and its boot image made."""
+    name, goal, hello = "the same, first run ever on a machine", "2 x at most", _hello()
+    values = []
+    for _ in range(count):
+        with tempfile.TemporaryDirectory(prefix="codemode-bench-cache-") as cache:
+            fresh = environment | {"XDG_CACHE_HOME": cache}
+            started = time.perf_counter()
+            _once(fresh)
+            values.append((time.perf_counter() - started) * 1000)
+    ours = Samples(tuple(values))
+    if hello is None:
+        yield skip(name, "ms", goal, peers.why_missing())._replace(samples=ours)
+        return
+    (theirs,) = time_processes([hello], count, environment)
+    yield Figure(name, "ms", goal, ours, "quickjs-rs hello world, process", theirs)
+
+
+def _once(environment: dict[str, str]) -> None:
+    import subprocess
+
+    subprocess.run(RUN, env=environment, capture_output=True, check=True)
+
+
+def _hello() -> tuple[str, ...] | None:
+    python = peers.find_python()
+    return (str(python), "-c", peers.HELLO) if python else None

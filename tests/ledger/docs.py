@@ -1,0 +1,29 @@
+"""What the documentation, the demo and the shop promise."""
+
+REQUIREMENTS = {
+    "docs:examples:console": ("architecture 10", "Every command shown in README and docs prints what the page shows."),
+    "docs:examples:cells": ("architecture 10", "Every cell shown in README and docs ends as its header says."),
+    "docs:examples:manifests": ("architecture 10", "Every manifest shown in README and docs loads."),
+    "docs:examples:programs": ("architecture 10", "Every Python program shown in README and docs runs."),
+    "docs:examples:targets": ("architecture 10", "Every make target shown in README and docs exists."),
+    "docs:tables:generated": ("architecture 10", "Tables in the docs are those of the code."),
+    "docs:links:resolve": ("ours", "Every relative link of README and docs leads to a file or heading that exists."),
+    "docs:readme:dependencies": (
+        "contract 1",
+        "The README gives each dependency a line, and says why not the others.",
+    ),
+    "shop:cells:headers": ("issue 2", "Every cell of the shop ends as its header says, through the real command."),
+    "shop:courier:two-processes": (
+        "issue 2",
+        "A run that awaits the slow courier waits in one process and ends in another; the courier is asked once.",
+    ),
+    "shop:steps:one-text-each": (
+        "issue 2",
+        "A cell that awaits yield_control between two texts gives one text for each step.",
+    ),
+    "shop:typescript:json": (
+        "issue 2",
+        "A TypeScript cell of the shop with --json prints one CodeModeResult and exits with 0.",
+    ),
+    "shop:demo:ends-well": ("issue 2", "The demo runs every cell of the shop and exits with 0."),
+}

@@ -1,0 +1,192 @@
+"""Documentation as a test: find its examples, run them, and regenerate its tables.
+
+Examples are fenced blocks. What a fence's language means:
+
+    console   `$ command` lines, each followed by what it prints; run from the repository root.
+              In the expected text `…` stands for anything, a duration for any duration, and a
+              run id for the run that the page met first under that id
+    js, ts    a cell with a header as in `fixtures/cells`; it must end as the header says
+    toml      a manifest that loads
+    python    a program that exits with 0
+    json      a JSON document
+    sh        `make` targets, which must exist; anything else is not run
+    text      pictures; not run
+
+`python -m tests.support.docs` rewrites what stands between `<!-- generated: NAME -->` and
+`<!-- end -->` in every page from the tables in the code.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from codemode.cli.status import STATUS_OF_CODE
+from codemode.core import errors, limits
+from codemode.runs import TRANSITIONS
+from tests.support.cells import BOUND_S, ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LANGUAGES = {"console", "js", "ts", "toml", "python", "json", "sh", "text"}
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_GENERATED = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_RUN_ID = re.compile(r"cm_[0-9a-f]{8}-[0-9a-f-]{27}")
+_DURATION = re.compile(r"\d+(?:\.\d+)? ?(?:µs|ms|s|min)\b")
+
+
+class Example(NamedTuple):
+    """One fenced block of a page."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+
+    @property
+    def id(self) -> str:
+        """`README.md:41:console`."""
+        return f"{self.page.name}:{self.line}:{self.language}"
+
+
+class Step(NamedTuple):
+    """One command of a console block and what it prints."""
+
+    command: str
+    expected: str
+
+
+def examples(*languages: str) -> list[Example]:
+    """Return the blocks of all pages in these languages, in reading order; without a language, all of them."""
+    return [each for page in PAGES for each in _blocks(page) if not languages or each.language in languages]
+
+
+def _blocks(page: Path) -> Iterator[Example]:
+    text = page.read_text(encoding="utf-8")
+    for match in _FENCE.finditer(text):
+        yield Example(page, text.count("\n", 0, match.start()) + 1, match[1], match[2])
+
+
+def steps(example: Example) -> list[Step]:
+    """Split a console block into its commands; a command goes on where a line ends with a backslash."""
+    found: list[list[str]] = []
+    for line in example.text.splitlines():
+        if line.startswith("$ "):
+            found.append([line[2:]])
+        elif len(found[-1]) == 1 and found[-1][0].endswith("\\"):
+            found[-1][0] = found[-1][0][:-1] + line.strip()
+        else:
+            found[-1].append(line)
+    return [Step(lines[0], "\n".join(lines[1:]).rstrip()) for lines in found]
+
+
+class Console:
+    """Runs the commands of one page in order, in one state folder, and compares what they print."""
+
+    def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
+        """Put `codemode` on the PATH as the command of this checkout."""
+        shim = folder / "codemode"
+        shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m codemode "$@"\n', encoding="utf-8")
+        shim.chmod(0o755)
+        path = f"{folder}{os.pathsep}{environment['PATH']}"
+        self._environment = {**environment, "PATH": path, "PYTHON": sys.executable, "COLUMNS": "100"}
+        self._runs: dict[str, str] = {}
+
+    def run(self, step: Step) -> tuple[str, str] | None:
+        """Run one command; return (expected, printed) where they differ."""
+        command = _RUN_ID.sub(lambda match: self._runs.get(match[0], match[0]), step.command)
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=ROOT,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=BOUND_S,
+            check=False,
+        )
+        printed = done.stdout.decode(errors="replace").rstrip()
+        self._learn(step.expected, printed)
+        return None if re.fullmatch(self._pattern(step.expected), printed) else (step.expected, printed)
+
+    def _learn(self, expected: str, printed: str) -> None:
+        for documented, met in zip(_RUN_ID.findall(expected), _RUN_ID.findall(printed), strict=False):
+            self._runs.setdefault(documented, met)
+
+    def _pattern(self, expected: str) -> re.Pattern[str]:
+        """Return what the printed text must match: `…` is anything, durations are any durations."""
+        text = _RUN_ID.sub(lambda match: self._runs.get(match[0], match[0]), expected)
+        pattern = _DURATION.sub("\x00", text)
+        pattern = re.escape(pattern).replace("…", ".*").replace("\x00", _DURATION.pattern)
+        return re.compile("\n".join(line.rstrip() for line in pattern.split("\n")), re.DOTALL)
+
+
+def _limits_table() -> str:
+    rows = ["| field | default | lowest | highest | what it bounds |", "| --- | ---: | ---: | ---: | --- |"]
+    rows += [f"| `{each.alias}` | {each.default} | {each.low} | {each.high} | {each.why} |" for each in limits.LIMITS]
+    return "\n".join(rows)
+
+
+def _constants_table() -> str:
+    """Draw the fixed bounds with the reason that stands beside each in the code."""
+    source = Path(limits.__file__).read_text(encoding="utf-8")
+    rows = ["| bound | value | why |", "| --- | ---: | --- |"]
+    for name, why in re.findall(r"^([A-Z][A-Z_]+) = .*?# (.*)$", source, re.MULTILINE):
+        rows.append(f"| `{name}` | {getattr(limits, name)} | {why} |")
+    return "\n".join(rows)
+
+
+def _codes_table() -> str:
+    """Draw each code with its phase, its exit status and the sentence of its class."""
+    rows = ["| code | exit status | phase | when |", "| --- | ---: | --- | --- |"]
+    leaves = {kind.code: kind for kind in _subclasses(errors.CodeModeError) if kind.code is not None}
+    for code in errors.ErrorCode:
+        kind = leaves[code]
+        sentence = (kind.__doc__ or "").split("\n")[0]
+        rows.append(f"| `{code.value}` | {STATUS_OF_CODE[code].value} | {kind.phase} | {sentence} |")
+    return "\n".join(rows)
+
+
+def _subclasses(kind: type[errors.CodeModeError]) -> Iterator[type[errors.CodeModeError]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _subclasses(below)
+
+
+def _error_tree() -> str:
+    lines = (errors.__doc__ or "").split("\n")
+    return "```text\n" + "\n".join(line[4:] for line in lines if line.startswith("    ")) + "\n```"
+
+
+def _states_table() -> str:
+    rows = ["| from | to |", "| --- | --- |"]
+    rows += [
+        f"| `{state}` | {', '.join(f'`{to}`' for to in after) or 'nowhere'} |" for state, after in TRANSITIONS.items()
+    ]
+    return "\n".join(rows)
+
+
+GENERATORS: dict[str, Callable[[], str]] = {
+    "limits": _limits_table,
+    "constants": _constants_table,
+    "codes": _codes_table,
+    "error-tree": _error_tree,
+    "states": _states_table,
+}
+
+
+def regenerate(text: str) -> str:
+    """Return a page's text with every generated part made anew."""
+    return _GENERATED.sub(lambda match: f"{match[1]}{GENERATORS[match[2]]()}\n{match[3]}", text)
+
+
+def main() -> None:
+    """Rewrite the generated parts of every page."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(regenerate(text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
