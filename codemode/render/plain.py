@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from codemode.core.types import Json
 from codemode.render.report import ErrorReport
+from codemode.render.timeline import timeline_of
 from codemode.render.words import counted, duration, one_line, printable, size
 
 
@@ -84,6 +85,18 @@ def telemetry_rows(telemetry: Mapping[str, Json]) -> list[tuple[str, str]]:
         ("limits", ", ".join(limits)),
     ]
     return [row for row in rows if row[1]]
+
+
+def trajectory_text(trajectory: Mapping[str, Json], *, inputs: bool = False) -> str:
+    """Return each run with its calls, waits and suspended spans, one line for each."""
+    lines: list[str] = []
+    for run in trajectory["runs"]:
+        timeline = timeline_of(run, inputs=inputs)
+        lines.append(timeline.title)
+        for row in timeline.rows:
+            lines.append("  " + ", ".join(part for part in (row.label, row.state, row.took, row.detail) if part))
+            lines += [f"    {note}" for note in row.notes]
+    return "\n".join(lines)
 
 
 def error_text(report: ErrorReport) -> str:
