@@ -81,8 +81,9 @@ def read_pending(db: Database, runs: str, *values: str | None) -> dict[str, list
 
 def read_orphans(db: Database, run_id: str) -> list[tuple[int, str | None]]:
     """Return id and tool of each unanswered call whose process has died."""
-    carried = db.rows(_CARRIED, run_id)
-    return [(call_id, tool_id) for call_id, tool_id, *owner in carried if not is_alive(Owner(*owner))]
+    carried = [(call_id, tool_id, Owner(*owner)) for call_id, tool_id, *owner in db.rows(_CARRIED, run_id)]
+    dead = {owner for owner in {owner for _, _, owner in carried} if not is_alive(owner)}
+    return [(call_id, tool_id) for call_id, tool_id, owner in carried if owner in dead]
 
 
 def interrupt(db: Database, run_id: str, orphans: Sequence[tuple[int, str | None]], at_ms: float) -> None:

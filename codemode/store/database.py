@@ -1,90 +1,27 @@
 """One SQLite file shared by several processes: open it safely, write in transactions, speak plainly.
 
-What the tables mean is known to `sqlite.py`; their shape is `schema.sql` in words below. No
-exception of sqlite3 leaves this file. What a person has to set right where the state lives
-(not a folder, not writable, not theirs) is `InvalidConfig`; what happened to the file itself
-(locked, damaged, full, of a newer version) is `RuntimeUnavailable`, since no setting is wrong.
+What the tables mean is not known here. No exception of sqlite3 leaves this file. What a
+person has to set right where the state lies (no folder, not writable, not theirs) is
+`InvalidConfig`; what happened to the file itself (locked, damaged, full, of a newer version)
+is `RuntimeUnavailable`, since no setting is wrong then.
 """
 
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from codemode.core.errors import Aborted, CodeModeError, InvalidConfig, InvalidInput, RuntimeUnavailable
+from codemode.store.schema import SCHEMA, SCHEMA_VERSION
 
-SCHEMA_VERSION = 1
 BUSY_MS = 5000  # how long a write waits for another process's; those take some ms at worst
+_RETRY_SECONDS = 0.005  # creating the tables takes less
 _WAL_KEPT_BYTES = 16 << 20  # a large snapshot must not leave its size behind in the log for ever
 _OLDEST_SQLITE = (3, 37, 0)  # STRICT tables; RETURNING came with 3.35
-
-_SCHEMA = """
-CREATE TABLE runs (
-    seq INTEGER PRIMARY KEY,          -- order of creation, whatever the clock did
-    run_id TEXT NOT NULL UNIQUE,
-    session TEXT NOT NULL,
-    agent_id TEXT NOT NULL,
-    agent_run_id TEXT NOT NULL,
-    state TEXT NOT NULL,
-    language TEXT NOT NULL,
-    manifest TEXT,
-    limits TEXT NOT NULL,
-    created_ms REAL NOT NULL,
-    ended_ms REAL,
-    owner_pid INTEGER,                -- of the process that runs it; null while it waits
-    owner_started TEXT,
-    abort_asked INTEGER NOT NULL DEFAULT 0,
-    expires_ms REAL,                  -- null until the first suspension: then it holds a slot
-    reason TEXT,
-    scope TEXT,
-    carry TEXT,
-    code TEXT,
-    error TEXT,
-    unsaid INTEGER NOT NULL DEFAULT 0 -- 1: it was lost with its process, and nobody was told yet
-) STRICT;
-CREATE INDEX runs_of_session ON runs (session);
-CREATE INDEX runs_of_agent_run ON runs (agent_run_id);
-CREATE INDEX runs_live ON runs (session, state, expires_ms) WHERE ended_ms IS NULL;
-
-CREATE TABLE snapshots (              -- beside the runs, so that a run's row stays small
-    run_id TEXT NOT NULL PRIMARY KEY,
-    build TEXT NOT NULL,
-    data BLOB NOT NULL
-) STRICT;
-
-CREATE TABLE scopes (                 -- shared by all runs that were suspended with it
-    digest TEXT NOT NULL PRIMARY KEY,
-    data BLOB NOT NULL
-) STRICT;
-CREATE INDEX runs_of_scope ON runs (scope) WHERE ended_ms IS NULL;
-
-CREATE TABLE calls (
-    run_id TEXT NOT NULL,
-    call_id INTEGER NOT NULL,
-    method TEXT NOT NULL,
-    target TEXT NOT NULL,
-    tool_id TEXT,
-    input TEXT NOT NULL,
-    state TEXT NOT NULL,
-    owner_pid INTEGER,
-    owner_started TEXT,
-    due_ms REAL,
-    position INTEGER,                 -- order of settlement; null while it is open
-    ok INTEGER,
-    answer TEXT,
-    PRIMARY KEY (run_id, call_id)
-) STRICT;
-
-CREATE TABLE events (
-    seq INTEGER PRIMARY KEY,
-    run_id TEXT NOT NULL,
-    batch TEXT NOT NULL               -- JSON array of what `core.events.to_json` gives
-) STRICT;
-CREATE INDEX events_of_run ON events (run_id);
-"""
 
 
 class Database:
@@ -102,13 +39,18 @@ class Database:
             RuntimeUnavailable: What lies there is locked, damaged, or of a newer version.
         """
         self._where = str(path) if path else "in memory"
+        self._busy_ms = busy_ms
         if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
             raise RuntimeUnavailable(f"the store needs SQLite 3.37 or later; this Python has {sqlite3.sqlite_version}")
         if path is not None:
             _prepare_file(path)
         with self._plainly():
             self._connection = sqlite3.connect(path or ":memory:", timeout=busy_ms / 1000, isolation_level=None)
+        try:
             self._set_up()
+        except BaseException:
+            self._connection.close()
+            raise
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Run one statement, a transaction of its own unless within `write`, and return its rows."""
@@ -160,22 +102,38 @@ class Database:
     def _set_up(self) -> None:
         version = self._version()
         if version == 0:
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            with self.write():
-                if self._version() == 0:  # another process may have been faster
-                    for statement in _SCHEMA.split(";"):
-                        self._connection.execute(statement)
-                    self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            self._create_tables()
         elif version != SCHEMA_VERSION:
             raise RuntimeUnavailable(
                 f"the store {self._where} was written by another version of codemode (schema {version}; this one "
                 f"knows {SCHEMA_VERSION}): upgrade codemode, or set CODEMODE_STATE_DIR to a new folder"
             )
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
+        self.change("PRAGMA synchronous = NORMAL")
+        self.change(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
+
+    def _create_tables(self) -> None:
+        self._switch_to_wal()
+        with self.write():
+            if self._version() == 0:  # another process may have been faster
+                for statement in SCHEMA:
+                    self.change(statement)
+                self.change(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _switch_to_wal(self) -> None:
+        """Change the journal, waiting here for another process that does so: SQLite does not wait for this lock."""
+        deadline = time.monotonic() + self._busy_ms / 1000
+        with self._plainly():
+            while True:
+                try:
+                    self._connection.execute("PRAGMA journal_mode = WAL")
+                    return
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                        raise
+                time.sleep(_RETRY_SECONDS)
 
     def _version(self) -> int:
-        version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        version: int = self.rows("PRAGMA user_version")[0][0]
         return version
 
     @contextmanager

@@ -38,7 +38,9 @@ def is_alive(owner: Owner) -> bool:
 
     Contract: runs:owners:pid-and-start
     """
-    return owner.started == "" or _is_out_of_sight(owner) or _started(owner.pid) == owner.started
+    if owner == this_process() or owner.started == "" or _is_out_of_sight(owner):
+        return True
+    return _started(owner.pid) == owner.started
 
 
 def _started(pid: int) -> str | None:
@@ -46,10 +48,10 @@ def _started(pid: int) -> str | None:
     if not sys.platform.startswith("linux"):
         return _started_by_ps(pid)
     try:
-        stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        stat = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:
         return None
-    state, *fields = stat.rpartition(")")[2].split()
+    state, *fields = stat.rpartition(b")")[2].decode().split()
     return None if state in _DEAD_STATES else f"{_machine()} {fields[_START_TICKS - 1]}"
 
 
@@ -69,7 +71,7 @@ def _started_by_ps(pid: int) -> str | None:
 def _machine() -> str:
     """Return `"<boot id> <pid namespace>"`: the machine, since its last start, on which a pid has a meaning."""
     try:
-        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
         return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"
     except OSError:  # a kernel that hides them; the ticks must do
         return "? ?"

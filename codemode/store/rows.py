@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from codemode.core.errors import ErrorCode
@@ -54,6 +55,7 @@ def encode_limits(limits: Limits) -> str:
     return json.dumps(limits._asdict())
 
 
+@lru_cache(maxsize=64)  # the runs of a session were made with the same few
 def parse_limits(text: str) -> Limits:
     """Return the limits that `encode_limits` wrote."""
     return Limits(**json.loads(text))
