@@ -5,7 +5,7 @@ in plain JSON, so nothing but data ever crosses the process wall.
 """
 
 import dataclasses
-import datetime
+import datetime as dt
 import json
 import math
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ def _adapt(value: Any, path: str, depth: int, above: set[int]) -> Json:
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Decimal):
         return str(value)
-    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+    if isinstance(value, (dt.datetime, dt.date, dt.time)):
         return value.isoformat()
     if isinstance(value, (bytes, bytearray, memoryview)):
         raise NotJson(f"{path} is binary ({type(value).__name__}); binary data is not supported, send base64 text")

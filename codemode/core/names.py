@@ -26,10 +26,14 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_$]")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
 _KEYWORDS = frozenset(
-    "await break case catch class const continue debugger default delete do else enum export extends false "
-    "finally for function if implements import in instanceof interface let new null package private protected "
-    "public return static super switch this throw true try typeof var void while with yield eval arguments".split()
-)
+    {
+        "await", "break", "case", "catch", "class", "const", "continue", "debugger", "default", "delete", "do", "else",
+        "enum", "export", "extends", "false", "finally", "for", "function", "if", "implements", "import", "in",
+        "instanceof", "interface", "let", "new", "null", "package", "private", "protected", "public", "return",
+        "static", "super", "switch", "this", "throw", "true", "try", "typeof", "var", "void", "while", "with", "yield",
+        "eval", "arguments",
+    }
+)  # fmt: skip
 
 
 def build_tool_id(source: str, owner: str, name: str) -> str:

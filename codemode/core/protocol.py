@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple, cast
 
 from codemode.core.errors import ErrorCode, Phase
 from codemode.core.limits import MAX_BRIDGE_BYTES, MAX_FRAME_BYTES, MAX_OTHER_PENDING
-from codemode.core.types import BridgeCall, BridgeMethod, BridgeReply, GuestFailure, Json, OutputItem, TurnEnd
+from codemode.core.types import BridgeCall, BridgeMethod, BridgeReply, GuestFailure, Json, Language, OutputItem, TurnEnd
 
 _HEADER = struct.Struct(">II")
 HEADER_BYTES = _HEADER.size
@@ -33,11 +33,14 @@ class ProtocolError(Exception):
 
 
 class Start(NamedTuple):
-    """Run a new cell. `scope` is the digest of the guest's globals; the blob is their text,
-    or empty when the worker holds that scope already."""
+    """Run a new cell.
+
+    `scope` is the digest of the guest's globals; the blob is their text, or empty when the
+    worker holds that scope already.
+    """
 
     source: str
-    language: str
+    language: Language
     budget_ms: float
     memory_limit_bytes: int
     max_output_bytes: int
@@ -182,7 +185,7 @@ def parse_turn(header: dict[str, Json], rows: bytes, last_id: int) -> TurnEnd:
     for row in queue:
         reader.read(row)
     return TurnEnd(
-        state=cast(Literal["suspended", "completed", "failed"], state),
+        state=cast("Literal['suspended', 'completed', 'failed']", state),
         calls=tuple(reader.calls),
         cancelled=tuple(reader.cancelled),
         output=tuple(reader.output),
@@ -201,7 +204,7 @@ def _parse_failure(header: dict[str, Json]) -> GuestFailure:
     error, code, phase = header.get("error"), header.get("code"), header.get("phase")
     if not isinstance(error, str) or phase not in _PHASES or (code is not None and code not in _CODES):
         raise ProtocolError("a turn failed without a valid error, code or phase")
-    return GuestFailure(error, _CODES[code] if code is not None else None, cast(Phase, phase))
+    return GuestFailure(error, _CODES[code] if code is not None else None, cast("Phase", phase))
 
 
 class _RowReader:
@@ -216,6 +219,11 @@ class _RowReader:
         self.value: Json = None
 
     def read(self, row: Json) -> None:
+        """Take one row.
+
+        Raises:
+            ProtocolError: It is not in the grammar.
+        """
         match row:
             case ["text", str(text)]:
                 self.output.append(OutputItem("text", text))
@@ -227,6 +235,11 @@ class _RowReader:
                 self.value = value
             case ["cancel", int(id_)]:
                 self.cancelled.append(id_)
+            case _:
+                self._read_request(row)
+
+    def _read_request(self, row: Json) -> None:
+        match row:
             case ["call" | "namespace" as method, int(id_), str(target), dict(payload)]:
                 self._request(id_, method, target, payload)
             case ["search", int(id_), str(target), (int() | None) as limit]:
@@ -246,4 +259,4 @@ class _RowReader:
         if len(target) > MAX_BRIDGE_BYTES or len(self.calls) > MAX_OTHER_PENDING + 128:
             raise ProtocolError("a turn recorded more than the bridge takes")
         self.last_id = id_
-        self.calls.append(BridgeCall(id_, cast(BridgeMethod, method), target, payload))
+        self.calls.append(BridgeCall(id_, cast("BridgeMethod", method), target, payload))

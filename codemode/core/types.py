@@ -35,7 +35,7 @@ class RunContext(NamedTuple):
     sender: str | None = None
     channel: str | None = None
     aborted: Callable[[], bool] = lambda: False
-    progress: Callable[[Json], None] = lambda update: None
+    progress: Callable[[Json], None] = lambda _update: None
 
 
 Invoke = Callable[[dict[str, Json], RunContext], Awaitable[Json]]

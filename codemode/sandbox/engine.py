@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from codemode.core.limits import GUEST_STACK_BYTES, STORE_HEADROOM_BYTES
 from codemode.core.types import Json
-from codemode.sandbox.image import Image
+from codemode.sandbox.image import Image, nonzero_spans, scrub
 from codemode.sandbox.wasm import Instance, Machine, TrapError
 
 EVAL_GLOBAL = 0
@@ -26,7 +26,7 @@ _RESERVE_BYTES = 4 << 20  # above the guest's limit, while our own entry points 
 _ARGUMENTS_AT = 16  # offset in the scratch buffer; there is room for twelve handles
 
 
-class InterruptedTurn(Exception):
+class TurnInterrupted(Exception):
     """The deadline passed while guest code ran; no further job may run in this turn."""
 
 
@@ -83,12 +83,14 @@ class Vm:
         self._deadline = float("inf")
         self._ours = False  # our own entry point runs: it is short and must not be interrupted
         self._raw_rejections: list[tuple[int, int, bool]] = []
-        source = image.memory if memory is None else memory
+        spans = image.spans if memory is None else nonzero_spans(memory)
+        size = len(image.memory if memory is None else memory)
         at = registers or Registers(image.stack_pointer, image.runtime, image.context)
         self._instance = Instance(machine, self, memory_limit_bytes + STORE_HEADROOM_BYTES)
         self.call_export = self._instance.call
-        self._instance.grow_to(len(source))
-        self._instance.write(0, source)
+        self._instance.grow_to(size)
+        for address, data in spans:
+            self._instance.write(address, data)
         self.call_export("qjs_set_runtime_and_context", at.runtime, at.context)
         self._instance.stack_pointer = at.stack_pointer
         self.call_export("qjs_set_max_stack_size", GUEST_STACK_BYTES)
@@ -117,13 +119,13 @@ class Vm:
         """Raise if a limit was reached, whatever the guest made of it.
 
         Raises:
-            InterruptedTurn: The deadline passed.
+            TurnInterrupted: The deadline passed.
             OutOfMemory: The memory limit was reached.
         """
         if self._raw_rejections:
             self._sort_rejections()
         if self.interrupted:
-            raise InterruptedTurn
+            raise TurnInterrupted
         if self.out_of_memory:
             raise OutOfMemory
 
@@ -169,7 +171,7 @@ class Vm:
 
         Raises:
             ThrownValue: It threw, or does not parse.
-            InterruptedTurn: The deadline passed.
+            TurnInterrupted: The deadline passed.
             OutOfMemory: The memory limit was reached.
         """
         address = self._allocate(source + b"\0" + filename.encode() + b"\0")
@@ -182,7 +184,7 @@ class Vm:
 
         Raises:
             ThrownValue: It threw.
-            InterruptedTurn: The deadline passed.
+            TurnInterrupted: The deadline passed.
             OutOfMemory: The memory limit was reached.
         """
         return self._checked(self._invoke(function, arguments))
@@ -208,7 +210,7 @@ class Vm:
         """Run jobs until none is left.
 
         Raises:
-            InterruptedTurn: The deadline passed; no further job ran.
+            TurnInterrupted: The deadline passed; no further job ran.
             OutOfMemory: The memory limit was reached; no further job ran.
         """
         self.check()
@@ -238,20 +240,7 @@ class Vm:
 
     def scrub(self) -> None:
         """Collect garbage and fill free memory with zeros, so that a snapshot holds only what lives."""
-        call, instance = self.call_export, self._instance
-        call("qjs_run_gc")
-        instance.limit_memory(instance.memory_bytes())
-        taken: list[int] = []
-        size = instance.memory_bytes()
-        while size >= 32:
-            address = call("calloc", 1, size)
-            if address:
-                taken.append(address)
-            else:
-                size //= 2
-        for address in reversed(taken):
-            call("free", address)
-        instance.limit_memory(self.memory_limit_bytes + STORE_HEADROOM_BYTES)
+        scrub(self._instance, self.memory_limit_bytes + STORE_HEADROOM_BYTES)
 
     def memory(self) -> bytes:
         """Copy the whole memory."""
@@ -338,7 +327,7 @@ class ToolVm:
         """Call an entry point with a JSON value and return its JSON answer.
 
         Raises:
-            InterruptedTurn: The deadline (of `time.monotonic`) passed.
+            TurnInterrupted: The deadline (of `time.monotonic`) passed.
             OutOfMemory: The source needs more memory than parsing may have.
         """
         if self._image is None:

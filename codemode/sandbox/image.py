@@ -8,6 +8,7 @@ flipped bytes, 21 crashed the process that deserialised them unverified.
 
 import hashlib
 import json
+import mmap
 import os
 import platform
 import stat
@@ -25,6 +26,9 @@ from codemode.sandbox.wasm import Instance, Machine, TrapError, native_library
 
 _FORMAT = "1"  # raise it when the layout of an image or of a snapshot changes
 _BUILD_MEMORY_BYTES = 128 << 20
+_DIGEST_BYTES = 32
+_PAGE_BYTES = 4096
+_SMALLEST_PIECE_BYTES = 32
 _TEXT_BYTES = 16_384  # scratch for short texts, so that most turns allocate nothing
 _SCRATCH_BYTES = 64 + _TEXT_BYTES
 _IMAGE_HEAD = struct.Struct(">I")
@@ -34,6 +38,7 @@ class Image(NamedTuple):
     """A VM at rest: its memory, registers and the handles of its entry points.
 
     `scratch` is the address of a buffer of ours: 64 bytes for numbers, then short texts.
+    `spans` are the parts of the memory that hold anything, as `nonzero_spans` gives them.
     """
 
     memory: bytes
@@ -42,6 +47,7 @@ class Image(NamedTuple):
     context: int
     entries: tuple[int, ...]
     scratch: int
+    spans: tuple[tuple[int, bytes], ...]
 
     @property
     def text_at(self) -> int:
@@ -52,6 +58,26 @@ class Image(NamedTuple):
     def text_room(self) -> int:
         """How many bytes a short text may have."""
         return _TEXT_BYTES
+
+
+def nonzero_spans(memory: bytes) -> tuple[tuple[int, bytes], ...]:
+    """Return `(address, bytes)` for each run of pages that are not all zero.
+
+    A fresh instance is zero already: two thirds of an image need not be copied.
+    """
+    zero = bytes(_PAGE_BYTES)
+    spans: list[tuple[int, bytes]] = []
+    start: int | None = None
+    for at in range(0, len(memory), _PAGE_BYTES):
+        blank = memory[at : at + _PAGE_BYTES] == zero
+        if not blank and start is None:
+            start = at
+        elif blank and start is not None:
+            spans.append((start, memory[start:at]))
+            start = None
+    if start is not None:
+        spans.append((start, memory[start:]))
+    return tuple(spans)
 
 
 class Asset(NamedTuple):
@@ -118,14 +144,24 @@ class Workshop:
             entries: A JavaScript expression for the array of entry points; without one it is
                 the script's own completion value.
         """
+        return self.reserve(name, entries)()
+
+    def reserve(self, name: str, entries: str = "") -> Callable[[], Image]:
+        """Make sure that an image can be loaded later, when no file can be opened any more."""
         script = load_asset(name)
+        machine = self.machine()
         key = f"image-{self._key(self._wasm.digest, script.digest, entries)}"
-        cached = self._read(key)
-        if cached is not None:
-            return _parse_image(cached)
-        image = build_image(self.machine(), script.data, entries)
-        self._write(key, _encode_image(image))
-        return image
+        cached = self._map(key)
+        if cached is None:
+            image = build_image(machine, script.data, entries)
+            self._write(key, _encode_image(image))
+            return lambda: image
+
+        def load() -> Image:
+            body = _verified(cached)
+            return build_image(machine, script.data, entries) if body is None else _parse_image(body)
+
+        return load
 
     def _key(self, *parts: str) -> str:
         library = native_library()
@@ -133,6 +169,11 @@ class Workshop:
         return hashlib.sha256(seed.encode()).hexdigest()[:32]
 
     def _read(self, key: str) -> bytes | None:
+        mapped = self._map(key)
+        return None if mapped is None else _verified(mapped)
+
+    def _map(self, key: str) -> mmap.mmap | None:
+        """Map a cached file if it is ours and nobody else can write it."""
         if self._cache is None:
             return None
         try:
@@ -141,11 +182,9 @@ class Workshop:
                 foreign = hasattr(os, "getuid") and status.st_uid != os.getuid()
                 if foreign or stat.S_IMODE(status.st_mode) & 0o022:
                     return None
-                data = file.read()
-        except OSError:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
             return None
-        digest, body = data[:32], data[32:]
-        return body if hashlib.sha256(body).digest() == digest else None
 
     def _write(self, key: str, body: bytes) -> None:
         if self._cache is None:
@@ -156,6 +195,11 @@ class Workshop:
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(body).digest() + body)
             Path(temporary).replace(self._cache / key)
+
+
+def _verified(mapped: mmap.mmap) -> bytes | None:
+    digest, body = mapped[:_DIGEST_BYTES], mapped[_DIGEST_BYTES:]
+    return body if hashlib.sha256(body).digest() == digest else None
 
 
 class _Builder:
@@ -189,19 +233,45 @@ def build_image(machine: Machine, script: bytes, entries: str = "") -> Image:
             value = _evaluate(call, instance.write, entries.encode())
         handles = _collect_entries(call, value)
         scratch = call("malloc", _SCRATCH_BYTES)
-        call("qjs_run_gc")
+        scrub(instance, _BUILD_MEMORY_BYTES)
+        memory = instance.read(0, instance.memory_bytes())
         return Image(
-            memory=instance.read(0, instance.memory_bytes()),
+            memory=memory,
             stack_pointer=instance.stack_pointer,
             runtime=call("qjs_get_runtime_ptr"),
             context=call("qjs_get_context_ptr"),
             entries=handles,
             scratch=scratch,
+            spans=nonzero_spans(memory),
         )
     except TrapError as error:
         raise RuntimeUnavailable(f"the engine does not start ({error}); reinstall codemode") from error
     finally:
         instance.close()
+
+
+def scrub(instance: Instance, limit_bytes: int) -> None:
+    """Collect garbage and fill free memory with zeros, so that a copy holds only what lives.
+
+    Allocates everything that is free, without growing the memory, largest pieces first.
+
+    Args:
+        instance: A VM at rest.
+        limit_bytes: The memory limit to return to.
+    """
+    instance.call("qjs_run_gc")
+    size = instance.memory_bytes()
+    instance.limit_memory(size)
+    taken: list[int] = []
+    while size >= _SMALLEST_PIECE_BYTES:
+        address = instance.call("calloc", 1, size)
+        if address:
+            taken.append(address)
+        else:
+            size //= 2
+    for address in reversed(taken):
+        instance.call("free", address)
+    instance.limit_memory(limit_bytes)
 
 
 def _evaluate(call: Callable[..., int], write: Callable[[int, bytes], None], script: bytes) -> int:
@@ -225,7 +295,8 @@ def _collect_entries(call: Callable[..., int], array: int) -> tuple[int, ...]:
 
 
 def _encode_image(image: Image) -> bytes:
-    head = json.dumps(image._replace(memory=b"")._asdict() | {"memory": len(image.memory)}).encode()
+    fields = image._asdict() | {"memory": None, "spans": None}
+    head = json.dumps(fields).encode()
     return _IMAGE_HEAD.pack(len(head)) + head + image.memory
 
 
@@ -233,4 +304,6 @@ def _parse_image(data: bytes) -> Image:
     (size,) = _IMAGE_HEAD.unpack_from(data)
     start = _IMAGE_HEAD.size + size
     fields = json.loads(data[_IMAGE_HEAD.size : start])
-    return Image(**(fields | {"memory": data[start:], "entries": tuple(fields["entries"])}))
+    memory = data[start:]
+    fields |= {"memory": memory, "entries": tuple(fields["entries"]), "spans": nonzero_spans(memory)}
+    return Image(**fields)

@@ -95,6 +95,7 @@ def build_engine() -> wasmtime.Engine:
     """Return an engine whose native stack bears deep recursion of the interpreter."""
     config = wasmtime.Config()
     config.max_wasm_stack = WASM_STACK_BYTES
+    config.memory_init_cow = False  # it would make a memory file, which a locked worker cannot
     # Without it wasmtime refuses a wasm stack of this size; the Python class has no setter.
     ffi.dll.wasmtime_config_async_stack_size_set(config.ptr(), ctypes.c_uint64(WASM_STACK_BYTES))
     return wasmtime.Engine(config)

@@ -1,0 +1,284 @@
+"""One cell in its VM: start it, deliver to it, take what it recorded, put it to rest.
+
+A turn is: run guest code until nothing is left to do, then take the queue. It ends
+suspended (requests are open) or completed, or raises one of our errors; `rows` holds what
+was recorded in each case, so that output before a failure is kept.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from codemode.core.errors import (
+    CodeModeError,
+    ErrorCode,
+    GuestError,
+    MemoryLimit,
+    NestedToolFailed,
+    SnapshotRestore,
+    TooManyPendingCalls,
+    TurnTimeout,
+)
+from codemode.core.limits import MAX_ERROR_BYTES
+from codemode.core.types import Json, Language
+from codemode.sandbox.engine import (
+    EVAL_COMPILE_ONLY,
+    EVAL_GLOBAL,
+    FULFILLED,
+    REJECTED,
+    OutOfMemory,
+    Registers,
+    Rejection,
+    ThrownValue,
+    TurnInterrupted,
+    Vm,
+)
+from codemode.sandbox.image import Image
+from codemode.sandbox.snapshot import Snapshot, encode_snapshot, parse_snapshot
+from codemode.sandbox.toolchain import Fault, Place, Prepared, Toolchain
+from codemode.sandbox.wasm import Machine, TrapError
+
+_BEGIN, _TAKE, _DELIVER, _FINISH, _EXPLAIN = range(5)
+_NO_ROWS = b"[]"
+_POSITION = re.compile(r"\bcell\.(?:js|ts):(\d+):(\d+)")
+_BRIDGE_ERRORS: dict[str, type[CodeModeError]] = {
+    ErrorCode.NESTED_TOOL_FAILED: NestedToolFailed,
+    ErrorCode.TOO_MANY_PENDING_TOOL_CALLS: TooManyPendingCalls,
+}
+
+
+class Engine(NamedTuple):
+    """What every cell of a worker shares: compiled code, boot image, parsers, build digest."""
+
+    machine: Machine
+    image: Image
+    toolchain: Toolchain
+    build: str
+
+
+class Scope(NamedTuple):
+    """The guest's globals of one run, as the JSON texts that the prelude parses when touched."""
+
+    tools: str
+    names: str
+    mcp: str
+    files: str
+    namespaces: str
+
+    def globals(self) -> list[str]:
+        """Return the names of the plugin namespaces, each a global of the guest."""
+        return [entry["name"] for entry in json.loads(self.namespaces)]
+
+
+class Cell:
+    """A cell and its VM. `rows` is what the last turn recorded, as the queue's JSON text."""
+
+    def __init__(self, engine: Engine, vm: Vm) -> None:
+        """Wrap a VM in which nothing of the author's has run."""
+        self.rows = _NO_ROWS
+        self._engine = engine
+        self._vm = vm
+        self._deadline = float("inf")
+        self._prepared: Prepared | None = None
+        self._main = 0  # the handle of the cell's own promise
+        self._returned = False
+
+    @classmethod
+    def create(cls, engine: Engine, memory_limit_bytes: int) -> "Cell":
+        """Make a cell in a fresh VM."""
+        return cls(engine, Vm(engine.machine, engine.image, memory_limit_bytes))
+
+    @classmethod
+    def restore(cls, engine: Engine, data: bytes, memory_limit_bytes: int) -> "Cell":
+        """Make a cell from its snapshot.
+
+        Raises:
+            SnapshotRestore: The snapshot is damaged or of another build.
+            MemoryLimit: It holds more than the run may have.
+        """
+        snapshot = parse_snapshot(engine.build, engine.image.memory, data, memory_limit_bytes)
+        head = snapshot.head
+        try:
+            vm = Vm(engine.machine, engine.image, memory_limit_bytes, snapshot.memory, Registers(*head["registers"]))
+        except (MemoryError, TrapError) as error:
+            raise SnapshotRestore(f"the snapshot's memory cannot be restored: {error}") from error
+        vm.rejections = {identity: Rejection(promise, reason) for identity, promise, reason in head["rejections"]}
+        cell = cls(engine, vm)
+        cell._prepared = Prepared("", *head["prepared"])
+        cell._main, cell._returned = head["main"], head["returned"]
+        return cell
+
+    def start(self, source: str, language: Language, config: Json, scope: Scope, deadline: float) -> bool:
+        """Run the cell's first turn; return whether it completed.
+
+        Args:
+            source: The author's text.
+            language: How to read it.
+            config: `{"maxOutput", "maxCalls", "seed": [four 32-bit numbers]}`.
+            scope: The guest's globals.
+            deadline: Moment of `time.monotonic` at which guest code is interrupted.
+
+        Raises:
+            CodeModeError: The source was refused, or the cell failed.
+        """
+        self._begin_turn(deadline)
+        with self._failures():
+            prepared = self._engine.toolchain.prepare(source, language, self._compile, deadline)
+            self._prepared = prepared
+            self._begin(config, scope)
+            script = prepared.script.encode("utf-8", "surrogatepass")
+            self._main = self._vm.evaluate(script, prepared.filename, EVAL_GLOBAL)
+            return self._advance()
+
+    def deliver(self, settlements: bytes, deadline: float) -> bool:
+        """Deliver settlements, run what follows; return whether the cell completed.
+
+        Raises:
+            CodeModeError: The cell failed.
+        """
+        self._begin_turn(deadline)
+        with self._failures():
+            text = self._vm.new_text(settlements)
+            self._vm.free(self._vm.call(self._vm.entries[_DELIVER], text))
+            self._vm.free(text)
+            return self._advance()
+
+    def snapshot(self) -> bytes:
+        """Return the bytes from which `restore` makes this cell again; it goes on living."""
+        vm = self._vm
+        vm.scrub()
+        assert self._prepared is not None
+        head = {
+            "registers": vm.registers(),
+            "main": self._main,
+            "returned": self._returned,
+            "rejections": [(identity, *rejection) for identity, rejection in vm.rejections.items()],
+            "prepared": self._prepared[1:],  # the script itself has run
+        }
+        return encode_snapshot(self._engine.build, self._engine.image.memory, Snapshot(vm.memory(), head))
+
+    def close(self) -> None:
+        """Free the VM."""
+        self._vm.close()
+
+    # ---- inside ----
+
+    def _begin_turn(self, deadline: float) -> None:
+        self.rows = _NO_ROWS
+        self._deadline = deadline
+        self._vm.arm(deadline)
+
+    def _compile(self, script: str) -> Fault | None:
+        """Ask the engine whether a script is well formed; nothing of it runs."""
+        vm = self._vm
+        try:
+            vm.free(vm.evaluate(script.encode("utf-8", "surrogatepass"), "cell.js", EVAL_COMPILE_ONLY))
+        except ThrownValue as thrown:
+            fields = json.loads(vm.read_text(vm.call(vm.entries[_EXPLAIN], thrown.handle)))
+            found = _POSITION.search(fields["stack"])
+            return Fault(fields["message"], Place(int(found[1]), int(found[2])) if found else Place(1, 1))
+        return None
+
+    def _begin(self, config: Json, scope: Scope) -> None:
+        vm = self._vm
+        texts = (json.dumps(config | {"globals": scope.globals()}), *scope)
+        handles = [vm.new_text(text.encode()) for text in texts]
+        vm.free(vm.call(vm.entries[_BEGIN], *handles))
+        for handle in handles:
+            vm.free(handle)
+
+    def _advance(self) -> bool:
+        vm = self._vm
+        vm.drain()
+        if not self._returned:
+            self._settle_main()
+        open_requests = self._take()
+        self._refuse_capped()
+        if open_requests:
+            return False
+        if not self._returned:
+            raise GuestError("the cell awaits a promise that nothing can settle any more: no call or timer is open")
+        for identity, rejection in vm.rejections.items():
+            if identity != vm.identity(self._main):
+                raise self._explain(rejection.reason)
+        return True
+
+    def _settle_main(self) -> None:
+        vm = self._vm
+        state = vm.promise_state(self._main)
+        if state == REJECTED:
+            raise self._explain(vm.promise_result(self._main))
+        if state == FULFILLED:
+            value = vm.promise_result(self._main)
+            self._returned = True
+            vm.free(vm.call(vm.entries[_FINISH], value))
+            vm.free(value)
+            vm.drain()
+
+    def _take(self) -> int:
+        """Move the queue into `rows` and return how many requests are open."""
+        vm = self._vm
+        taken = vm.read_text(vm.call_ours(vm.entries[_TAKE]))
+        count, _, self.rows = taken.partition(b";")
+        return int(count)
+
+    def _refuse_capped(self) -> None:
+        """Fail the turn if a call beyond the cap was not caught: nothing of it is dispatched."""
+        for rejection in list(self._vm.rejections.values()):
+            error = self._explain(rejection.reason)
+            if isinstance(error, TooManyPendingCalls):
+                raise error
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Turn what the engine raises into our errors, and keep the output of the turn."""
+        try:
+            yield
+        except ThrownValue as thrown:
+            raise self._keep_rows(self._explain(thrown.handle)) from None
+        except TurnInterrupted:
+            raise self._keep_rows(TurnTimeout("the deadline (timeoutMs) passed while the cell was computing")) from None
+        except OutOfMemory:
+            limit = self._vm.memory_limit_bytes
+            message = f"the cell needs more memory than it may have: memoryLimitBytes is {limit}"
+            raise self._keep_rows(MemoryLimit(message)) from None
+        except TrapError as trap:
+            self._vm.reset_stack()
+            raise self._keep_rows(GuestError(f"RangeError: the engine's stack is exhausted ({trap})")) from None
+        except CodeModeError as error:
+            raise self._keep_rows(error) from None
+
+    def _keep_rows(self, error: CodeModeError) -> CodeModeError:
+        with suppress(ThrownValue, TrapError):
+            if self.rows is _NO_ROWS:
+                self._take()
+        return error
+
+    def _explain(self, thrown: int) -> CodeModeError:
+        """Describe a thrown value; reading it may run guest code, within the deadline."""
+        vm = self._vm
+        try:
+            fields = json.loads(vm.read_text(vm.call(vm.entries[_EXPLAIN], thrown)))
+        except ThrownValue:
+            return GuestError("the cell threw a value that cannot be shown")
+        if "thrown" in fields:
+            return GuestError(_cut(f"the cell threw {json.dumps(fields['thrown'], ensure_ascii=False)}, not an Error"))
+        headline = ": ".join(part for part in (fields["name"], fields["message"]) if part)
+        return _BRIDGE_ERRORS.get(fields["code"], GuestError)(_cut(headline) + self._position(fields["stack"]))
+
+    def _position(self, stack: str) -> str:
+        found = _POSITION.search(stack)
+        if found is None or self._prepared is None:
+            return ""
+        reported = [Place(int(found[1]), int(found[2]))]
+        with suppress(TurnInterrupted, OutOfMemory):  # a position is not worth another error
+            place = self._engine.toolchain.locate(self._prepared, reported, self._deadline)[0]
+            return f" ({self._prepared.filename}:{place.line}:{place.column})"
+        return ""
+
+
+def _cut(text: str) -> str:
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= MAX_ERROR_BYTES else data[: MAX_ERROR_BYTES - 3].decode("utf-8", "ignore") + "…"

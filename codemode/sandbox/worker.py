@@ -1,0 +1,192 @@
+"""The worker's main: read a frame, run a turn, write the one event that ends it.
+
+A separate process, so that hostile code that breaks its VM finds an empty environment and
+no descriptor but its two pipes. It holds at most one cell. Whatever goes wrong inside a
+turn becomes a `failed` event here; a worker that ends without one has crashed.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+from codemode.core.errors import CodeModeError, ErrorCode, Internal
+from codemode.core.limits import WORKER_STACK_BYTES
+from codemode.core.protocol import (
+    HEADER_BYTES,
+    Deliver,
+    Drop,
+    ProtocolError,
+    Request,
+    Resume,
+    Start,
+    TakeSnapshot,
+    encode_frame,
+    parse_header,
+    parse_lengths,
+    parse_request,
+)
+from codemode.core.types import Json
+from codemode.sandbox.cell import Cell, Engine, Scope
+from codemode.sandbox.image import Workshop
+from codemode.sandbox.lockdown import lock_down
+from codemode.sandbox.toolchain import build_toolchain
+
+_STDIN, _STDOUT = 0, 1
+
+
+class Pipe:
+    """Blocking frames on two descriptors."""
+
+    def read(self) -> Request | None:
+        """Return the next request, or None when the host is gone.
+
+        Raises:
+            ProtocolError: The host sent something else.
+        """
+        head = self._read_exactly(HEADER_BYTES)
+        if head is None:
+            return None
+        header_size, blob_size = parse_lengths(head)
+        header, blob = self._read_exactly(header_size), self._read_exactly(blob_size)
+        if header is None or blob is None:
+            return None
+        return parse_request(parse_header(header), blob)
+
+    def write(self, header: dict[str, Json], blob: bytes = b"") -> None:
+        """Write one event."""
+        data = memoryview(encode_frame(header, blob))
+        while data:
+            data = data[os.write(_STDOUT, data) :]
+
+    def _read_exactly(self, size: int) -> bytes | None:
+        data = os.read(_STDIN, size) if size else b""
+        if len(data) == size:
+            return data
+        parts = [data]
+        missing = size - len(data)
+        while missing and parts[-1]:
+            parts.append(os.read(_STDIN, missing))
+            missing -= len(parts[-1])
+        return None if missing else b"".join(parts)
+
+
+class Worker:
+    """Answers requests with events; holds the cell of the run that has it."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Start without a cell."""
+        self._engine = engine
+        self._cell: Cell | None = None
+        self._scope = ("", Scope("[]", "{}", "null", "[]", "[]"))
+
+    def answer(self, request: Request) -> tuple[dict[str, Json], bytes]:
+        """Carry out one request and return the event that ends it."""
+        match request:
+            case Start() | Resume() | Deliver():
+                return self._turn(request)
+            case TakeSnapshot(keep):
+                data = self._held().snapshot()
+                if not keep:
+                    self._drop()
+                return {"event": "snapshot"}, data
+            case Drop():
+                self._drop()
+                return {"event": "dropped"}, b""
+
+    def _turn(self, request: Start | Resume | Deliver) -> tuple[dict[str, Json], bytes]:
+        started = time.monotonic()
+        deadline = started + request.budget_ms / 1000
+        header: dict[str, Json] = {"event": "turn", "state": "failed"}
+        try:
+            completed = self._step(request, deadline)
+            header["state"] = "completed" if completed else "suspended"
+        except CodeModeError as error:
+            header |= {"error": error.message, "code": error.code, "phase": error.phase}
+        except MemoryError:
+            code = ErrorCode.MEMORY_LIMIT_EXCEEDED
+            header |= {"error": "the worker is out of memory", "code": code, "phase": "guest"}
+        rows = b"[]" if self._cell is None else self._cell.rows
+        if header["state"] != "suspended":
+            self._drop()
+        header["guestMs"] = round((time.monotonic() - started) * 1000, 3)
+        return header, rows
+
+    def _step(self, request: Start | Resume | Deliver, deadline: float) -> bool:
+        match request:
+            case Start():
+                self._drop()
+                scope = self._take_scope(request)
+                self._cell = Cell.create(self._engine, request.memory_limit_bytes)
+                config = _guest_config(request)
+                return self._cell.start(request.source, request.language, config, scope, deadline)
+            case Resume():
+                self._drop()
+                self._cell = Cell.restore(self._engine, request.snapshot, request.memory_limit_bytes)
+                return self._cell.deliver(request.settled, deadline)
+            case Deliver():
+                return self._held().deliver(request.settled, deadline)
+
+    def _take_scope(self, request: Start) -> Scope:
+        """Remember the scope last sent, so that the host sends each one once."""
+        if request.scope_text:
+            self._scope = (request.scope, Scope(**json.loads(request.scope_text)))
+        digest, scope = self._scope
+        if digest != request.scope:
+            raise Internal("the worker was asked for a scope that it does not hold")
+        return scope
+
+    def _held(self) -> Cell:
+        if self._cell is None:
+            raise ProtocolError("the worker holds no cell")
+        return self._cell
+
+    def _drop(self) -> None:
+        if self._cell is not None:
+            self._cell.close()
+            self._cell = None
+
+
+def _guest_config(request: Start) -> dict[str, Json]:
+    seed = request.seed
+    words = [seed >> shift & 0xFFFFFFFF for shift in (0, 32, 64, 96)]
+    return {"maxOutput": request.max_output_bytes, "maxCalls": request.max_pending_tool_calls, "seed": words}
+
+
+def build_engine(cache: Path | None) -> Engine:
+    """Load the engine, from the cache folder where it can.
+
+    Raises:
+        RuntimeUnavailable: The engine is missing or damaged.
+    """
+    workshop = Workshop(cache)
+    return Engine(workshop.machine(), workshop.image("prelude.js"), build_toolchain(workshop), workshop.build)
+
+
+def serve(cache: Path | None) -> None:
+    """Say that the worker is ready, then answer until the host is gone."""
+    pipe = Pipe()
+    try:
+        engine = build_engine(cache)
+    except CodeModeError as error:
+        pipe.write({"event": "fatal", "error": error.message, "code": error.code})
+        return
+    worker = Worker(engine)
+    pipe.write({"event": "ready", "build": engine.build, "lockdown": lock_down()})
+    while (request := pipe.read()) is not None:
+        pipe.write(*worker.answer(request))
+
+
+def main() -> None:
+    """Run `serve` on a thread whose native stack bears the guest's deepest recursion."""
+    cache = Path(sys.argv[-1]) if len(sys.argv) > 1 and sys.argv[-1] else None
+    threading.stack_size(WORKER_STACK_BYTES)
+    thread = threading.Thread(target=serve, args=(cache,))
+    thread.start()
+    thread.join()
+
+
+if __name__ == "__main__":
+    main()
