@@ -5,11 +5,12 @@
 //
 //   transform    {"source"} → {"code"} | {"error": {"message", "line", "column"}}
 //                           | {"denied": {"what", "line", "column"}}
-//   mapPositions {"source", "positions": [[line, column]]} → {"positions": [[line, column]]}
+//   mapPositions {"source", "positions": [[line, byte column]]} → {"positions": [[line, column]]}
 //
-// Lines and columns count from 1, columns in code points. sucrase drops or passes on, without
-// a word, some syntax that it does not support: `refuse` finds it by token beforehand. Its
-// inner modules are used, not its front door, so that one parse serves check and transform.
+// Lines and columns count from 1; columns of the author's source in code points, those of the
+// result in UTF-8 bytes, as the engine reports them. sucrase drops or passes on, without a word,
+// some syntax that it does not support: `refuse` finds it by token beforehand. Its inner modules
+// are used, not its front door, so that one parse serves check and transform.
 
 import { HelperManager } from "./node_modules/sucrase/dist/esm/HelperManager.js";
 import NameManager from "./node_modules/sucrase/dist/esm/NameManager.js";
@@ -30,25 +31,39 @@ globalThis.transform = (request) => {
 
 globalThis.mapPositions = (request) => {
   const { source, positions } = JSON.parse(request);
-  const tokens = parseTokens(source);
-  const { code, mappings } = runTransform(source, tokens);
+  const cell = parseCell(source);
+  const { code, mappings } = runTransform(cell);
   return JSON.stringify({
     positions: positions.map(([line, column]) => {
-      const offset = originalOffset(offsetOf(code, line, column), mappings, tokens);
-      const place = placeOf(source, offset ?? 0);
-      return offset !== null && place.line === line ? [line, place.column] : [line, column];
+      const offset = originalOffset(offsetOf(code, line, column), mappings, cell.tokens);
+      const place = placeOf(source, Math.max(offset - cell.lead, 0));
+      return [place.line, place.column];
     }),
   });
 };
 
 function strip(source) {
-  const tokens = parseTokens(source);
-  const refusal = firstRefusal(source, tokens);
-  return refusal ?? { code: runTransform(source, tokens).code };
+  const cell = parseCell(source);
+  return firstRefusal(source, cell) ?? { code: runTransform(cell).code };
 }
 
-function parseTokens(source) {
-  return parse(source, false, true, false).tokens;
+// A cell may be one expression that cannot be a statement, such as an unnamed function or
+// `{a: 1, b: 2}`: it is read, and stays, in parentheses. `lead` is what they added before it.
+function parseCell(source) {
+  try {
+    return { text: source, tokens: parseTokens(source), lead: 0 };
+  } catch (error) {
+    const text = `(${source.replace(/[\s;]+$/, "")}\n)`;
+    try {
+      return { text, tokens: parseTokens(text), lead: 1 };
+    } catch {
+      throw error;
+    }
+  }
+}
+
+function parseTokens(text) {
+  return parse(text, false, true, false).tokens;
 }
 
 // Types that ended a statement leave a semicolon, or the lines around them would run together:
@@ -82,10 +97,10 @@ function isNameOnSameLine(code, tokens, index) {
   return tokens[index + 1]?.type === tt.name && isOnSameLine(code, tokens, index);
 }
 
-function runTransform(source, tokens) {
-  const nameManager = new NameManager(source, tokens);
+function runTransform({ text, tokens }) {
+  const nameManager = new NameManager(text, tokens);
   const helperManager = new HelperManager(nameManager);
-  const tokenProcessor = new TokenProcessor(source, tokens, false, true, helperManager);
+  const tokenProcessor = new TokenProcessor(text, tokens, false, true, helperManager);
   const context = { tokenProcessor, nameManager, helperManager, importProcessor: null };
   const options = { disableESTransforms: true, keepUnusedImports: true };
   return new Stripper(context, ["typescript"], false, options).transform();
@@ -93,62 +108,62 @@ function runTransform(source, tokens) {
 
 // -- what is refused ----------------------------------------------------------------------
 
-function firstRefusal(source, tokens) {
+function firstRefusal(source, { text, tokens, lead }) {
   for (let index = 0; index < tokens.length; index++) {
     if (tokens[index].type === tt._declare) index = endOfAmbientBlock(tokens, index);
-    const refusal = refuse(source, tokens, index);
-    if (refusal) {
-      const [kind, what] = refusal;
-      const place = placeOf(source, tokens[index].start);
-      return kind === "denied" ? { denied: { what, ...place } } : { error: { message: what, ...place } };
-    }
+    const refusal = refuse(text, tokens, index);
+    if (refusal) return { [refusal.kind]: { ...refusal.said, ...placeOf(source, tokens[index].start - lead) } };
   }
   return null;
 }
 
-function refuse(source, tokens, index) {
+function refuse(text, tokens, index) {
   const token = tokens[index];
   const next = tokens[index + 1];
   switch (token.type) {
     case tt._import: return refuseImport(token, tokens, index);
-    case tt._export: return next.type === tt.eq ? unsupported("`export =`") : ["denied", "export"];
-    case tt.at: return unsupported("a decorator");
-    case tt._return: case tt._throw: case tt._yield: return refuseSplitCast(source, tokens, index);
-    default: return refuseWord(source, tokens, index);
+    case tt._export: return next.type === tt.eq ? unsupported("`export =`", "use `return`") : denied("export");
+    case tt.at: return unsupported("a decorator", "call the function yourself");
+    case tt._return: case tt._throw: case tt._yield: return refuseSplitCast(text, tokens, index);
+    default: return refuseWord(text, tokens, index);
   }
 }
 
 function refuseImport(token, tokens, index) {
   const [next, afterName] = [tokens[index + 1], tokens[index + 2]];
-  if (next.type === tt.parenL) return token.isType ? null : ["denied", "import()"];
+  if (next.type === tt.parenL) return token.isType ? null : denied("import()");
   const alias = afterName.type === tt.eq || (afterName.type === tt.name && tokens[index + 3].type === tt.eq);
-  return next.type === tt.name && alias ? unsupported("`import =`") : ["denied", "import"];
+  return next.type === tt.name && alias ? unsupported("`import =`", "a cell has no modules") : denied("import");
 }
 
 const NAMESPACE_WORDS = [word._namespace, word._module];
-const RUNTIME_WORDS = [word._using, word._accessor];
 
-function refuseWord(source, tokens, index) {
+function refuseWord(text, tokens, index) {
   const { contextualKeyword, isType } = tokens[index];
-  if (contextualKeyword === word.NONE || !isNameOnSameLine(source, tokens, index)) return null;
+  if (contextualKeyword === word.NONE || !isNameOnSameLine(text, tokens, index)) return null;
   const [next, afterNext] = [tokens[index + 1], tokens[index + 2]];
   if (isType && NAMESPACE_WORDS.includes(contextualKeyword)) {
-    return [tt.braceL, tt.dot].includes(afterNext.type) ? unsupported("a namespace") : null;
+    const opens = afterNext.type === tt.braceL || afterNext.type === tt.dot;
+    return opens ? unsupported("a namespace", "use a plain object") : null;
   }
-  const passedOn = RUNTIME_WORDS.includes(contextualKeyword) && !next.isType && next.contextualKeyword !== word._of;
-  return passedOn ? unsupported(`\`${source.slice(tokens[index].start, tokens[index].end)}\``) : null;
+  const isAccessor = contextualKeyword === word._accessor && !next.isType;
+  return isAccessor ? unsupported("`accessor`", "write a getter and a setter") : null;
 }
 
 // `return <T>` with its value on the next line would return nothing once the type is gone.
-function refuseSplitCast(source, tokens, index) {
+function refuseSplitCast(text, tokens, index) {
   let end = index + 1;
   while (tokens[end].isType) end++;
-  const split = /[\n\r]/.test(source.slice(tokens[index].end, tokens[end].start));
-  return end > index + 1 && split ? unsupported("a type assertion that is split over lines") : null;
+  const split = /[\n\r]/.test(text.slice(tokens[index].end, tokens[end].start));
+  return end > index + 1 && split ? unsupported("a type assertion that is split over lines", "put it on one line") : null;
 }
 
-function unsupported(what) {
-  return ["error", `${what} is not supported`];
+function unsupported(what, instead) {
+  return { kind: "error", said: { message: `${what} is not supported; ${instead}` } };
+}
+
+function denied(what) {
+  return { kind: "denied", said: { what } };
 }
 
 // `declare module "x" { … }`, `declare namespace N { … }` and `declare global { … }` are types from
@@ -171,19 +186,23 @@ const OPENING = [tt.braceL, tt.dollarBraceL];
 
 // `mappings` holds, for each token of the source, where it begins in the result.
 function originalOffset(offset, mappings, tokens) {
-  let nearest = null;
+  let nearest = 0;
   for (let index = 0; index < tokens.length; index++) {
     if (mappings[index] <= offset) nearest = index;
   }
-  if (nearest === null) return null;
   const { start, end } = tokens[nearest];
-  return Math.min(start + offset - mappings[nearest], Math.max(start, end));
+  return Math.min(start + Math.max(offset - mappings[nearest], 0), Math.max(start, end - 1));
 }
 
-function offsetOf(text, line, column) {
-  let start = 0;
-  for (let rest = line; rest > 1; rest--) start = text.indexOf("\n", start) + 1;
-  return start + [...text.slice(start)].slice(0, column - 1).join("").length;
+function offsetOf(text, line, byteColumn) {
+  let offset = 0;
+  for (let rest = line; rest > 1; rest--) offset = text.indexOf("\n", offset) + 1;
+  for (let bytes = 1; bytes < byteColumn && offset < text.length; ) {
+    const point = text.codePointAt(offset);
+    bytes += point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+    offset += point < 0x10000 ? 1 : 2;
+  }
+  return offset;
 }
 
 function placeOf(source, offset) {
