@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codemode.core.jsonsafe import NotJson, adapt
-from codemode.core.names import build_tool_id
+from codemode.core.names import build_tool_id, did_you_mean
 from codemode.core.schemas import find_schema_fault
 from codemode.core.tables import Field, Where, check_table, shown
 from codemode.core.types import Approval, Json, Source
@@ -21,6 +21,7 @@ CORE_TOOLS = ("read_file", "write_file", "list_files", "search_files", "exec", "
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DEFAULT_OWNERS = {"openclaw": "core", "client": "app"}
 _TARGET = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
+_BRACES = re.compile(r"(?<!\$)\{([^{}]*)\}")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _SCRIPTED = ("value", "error", "hugeBytes", "nonJson")
 _EXECUTORS = ("python", "command", "http", *_SCRIPTED)
@@ -185,14 +186,17 @@ def parse_tool(table: Json, where: Where, folder: Path) -> ToolEntry:
     check_owner(owner, where.at("owner"))
     if not name.isprintable():
         where.at("name").fail(f"found {shown(name)}; a tool's name holds printable characters only.")
+    parameters, executor = _read_parameters(fields, where, folder), _parse_executor(fields, where)
+    if isinstance(executor, HttpTemplate):
+        _check_url_names(executor.url, parameters, where.at("http.url"))
     return ToolEntry(
         id=build_tool_id(source, owner, name),
         name=name,
         description=fields["description"],
         source=source,
         owner=owner,
-        parameters=_read_parameters(fields, where, folder),
-        executor=_parse_executor(fields, where),
+        parameters=parameters,
+        executor=executor,
         label=fields.get("label"),
         approval=fields.get("approval", "never"),
         timeout_ms=_positive(fields, "timeoutMs", where),
@@ -364,6 +368,13 @@ def _parse_http(table: Json, where: Where) -> HttpTemplate:
     return HttpTemplate(
         fields.get("method", "GET"), fields["url"], fields.get("headers", {}), fields.get("body", "json")
     )
+
+
+def _check_url_names(url: str, parameters: dict[str, Json], where: Where) -> None:
+    properties = parameters.get("properties", {})
+    for name in _BRACES.findall(url):
+        if name not in properties:
+            where.fail(f"{{{name}}} is no property of the tool's parameters.{did_you_mean(name, properties)}")
 
 
 def _exactly_one(fields: dict[str, Json], kinds: tuple[str, ...], where: Where) -> str:

@@ -21,6 +21,7 @@ from codemode.policy import Policy
 from codemode.validation import Check, compile_check
 
 Method = Literal["call", "namespace"]
+_State = Literal["ok", "error", "denied", "interrupted"]
 
 
 class ToolOutcome(NamedTuple):
@@ -110,7 +111,8 @@ class Executor:
         try:
             checked = await self._admit(prepared, {} if input is None else input, context, approved)
         except NestedToolFailed as error:
-            self._settle(context, "denied" if isinstance(error, _Refused) else "error", 0, str(error))
+            state: _State = "denied" if isinstance(error, _Refused) else "error"
+            self._settle(context, state, error=str(error), tool_id=tool.id)
             raise
         if self._emit is not None:
             shown = self._redactor.value(checked)
@@ -150,15 +152,15 @@ class Executor:
 
     async def _run(self, tool: ToolSpec, checked: Json, context: RunContext) -> ToolOutcome:
         try:
-            text = _bounded_text(await _invoke(tool, checked, context), tool)
+            text, result_bytes = _bounded_text(await _invoke(tool, checked, context), tool)
         except asyncio.CancelledError:
-            self._settle(context, "interrupted", 0, "the call was cancelled")
+            self._settle(context, "interrupted", error="the call was cancelled")
             raise
         except Exception as error:  # the one place where a tool's exception becomes a rejection
             failure = NestedToolFailed(self._words(error), tool.id)
-            self._settle(context, "error", 0, str(failure))
+            self._settle(context, "error", error=str(failure))
             raise failure from error
-        self._settle(context, "ok", len(text), None)
+        self._settle(context, "ok", result_bytes)
         return ToolOutcome(text)
 
     def _words(self, error: Exception) -> str:
@@ -166,14 +168,10 @@ class Executor:
         return self._redactor.text(text)[:MAX_ERROR_BYTES]
 
     def _settle(
-        self,
-        context: RunContext,
-        state: Literal["ok", "error", "denied", "interrupted"],
-        result_bytes: int,
-        error: str | None,
+        self, context: RunContext, state: _State, size: int = 0, *, error: str | None = None, tool_id: str | None = None
     ) -> None:
         if self._emit is not None:
-            self._emit(CallSettled(context.run_id, _now_ms(), _number(context), state, result_bytes, error))
+            self._emit(CallSettled(context.run_id, _now_ms(), _number(context), state, size, error, tool_id))
 
     def _progress_events(self, context: RunContext) -> Callable[[Json], None]:
         loop, emit = asyncio.get_running_loop(), self._emit
@@ -208,7 +206,7 @@ async def _own_cancellation_is_failure(tool: ToolSpec, checked: dict[str, Json],
         raise NestedToolFailed(f"{tool.id} cancelled itself.") from error
 
 
-def _bounded_text(result: Json, tool: ToolSpec) -> str:
+def _bounded_text(result: Json, tool: ToolSpec) -> tuple[str, int]:
     try:
         text = to_text(result)
     except NotJson as error:
@@ -218,7 +216,7 @@ def _bounded_text(result: Json, tool: ToolSpec) -> str:
         raise NestedToolFailed(
             f"{tool.id} returned {size} bytes of JSON; at most {MAX_BRIDGE_BYTES} cross. Ask it for less."
         )
-    return text
+    return text, size
 
 
 def _now_ms() -> float:

@@ -1,0 +1,231 @@
+"""HTTP tools: one request from a template, one JSON value or text back.
+
+Properties fill `{placeholders}` in URL and headers; the others go to the query of a GET, HEAD
+or DELETE, else to a JSON or form body. Redirects and sizes are bounded, configured headers
+never follow a redirect to another origin, and one client serves all calls of a session.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from urllib.parse import quote, urlencode, urlsplit
+
+from codemode.core.errors import InvalidInput, NestedToolFailed
+from codemode.core.limits import (
+    ERROR_EXCERPT_CHARS,
+    HTTP_CONNECT_MS,
+    HTTP_SILENCE_MS,
+    MAX_BRIDGE_BYTES,
+    MAX_HTTP_REDIRECTS,
+)
+from codemode.core.tables import Where
+from codemode.core.types import Json, RunContext
+from codemode.definitions import HttpTemplate
+from codemode.tools.templates import Placeholders, Variables, as_text
+from codemode.tools.threads import Threads
+
+if TYPE_CHECKING:
+    import httpx2
+
+_HARMLESS_HEADERS = frozenset(
+    {"accept", "accept-encoding", "accept-language", "cache-control", "content-type", "user-agent"}
+)
+_IN_QUERY = frozenset({"GET", "HEAD", "DELETE"})
+
+
+class Request(NamedTuple):
+    """A request ready to be sent; `query` values may be lists, `body` is None for none."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    query: Mapping[str, str | list[str]] = {}
+    body: bytes | None = None
+
+
+class Answer(NamedTuple):
+    """A response, read to its end."""
+
+    status: int
+    reason: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class HttpClient:
+    """One client for all HTTP tools of a session, opened at the first request."""
+
+    def __init__(self, threads: Threads) -> None:
+        """Keep the threads that the client is opened in: importing and reading certificates takes 100 ms."""
+        self._threads = threads
+        self._client: httpx2.AsyncClient | None = None
+
+    async def send(self, request: Request) -> Answer:
+        """Send a request, follow a few redirects, and read the answer within bounds.
+
+        Raises:
+            NestedToolFailed: The host cannot be reached, answers too much, or redirects too often.
+
+        Contract: tools:http:redirects-bounded, tools:http:size-bounded, tools:http:one-client
+        """
+        self._client = self._client or await self._threads.run(_open_client)
+        client = self._client
+        import httpx2  # loaded by now
+
+        try:
+            following = client.build_request(
+                request.method, request.url, headers=request.headers, params=request.query or None, content=request.body
+            )
+            for _ in range(MAX_HTTP_REDIRECTS + 1):
+                response = await client.send(following, stream=True)
+                try:
+                    if response.next_request is None:
+                        return await _read(response)
+                    following = _carry_on(response.next_request, following, request.headers)
+                finally:
+                    await response.aclose()
+        except (httpx2.TransportError, httpx2.InvalidURL, httpx2.DecodingError) as error:
+            raise NestedToolFailed(f"{_place(request)} failed: {str(error) or type(error).__name__}.") from error
+        raise NestedToolFailed(f"{_place(request)} was redirected more than {MAX_HTTP_REDIRECTS} times.")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+
+class HttpTool:
+    """One request template: call it with an input, or `probe` it without sending anything."""
+
+    def __init__(
+        self, template: HttpTemplate, placeholders: Placeholders, where: Where, variables: Variables, client: HttpClient
+    ) -> None:
+        """Keep the template; variables are expanded at the first call."""
+        self._template = template
+        self._placeholders = placeholders
+        self._where = where.at("http")
+        self._variables = variables
+        self._client = client
+        self._expanded: HttpTemplate | None = None
+        self._named = placeholders.used(template.url, *template.headers.values())
+
+    async def __call__(self, given: dict[str, Json], context: RunContext) -> Json:  # noqa: ARG002
+        """Send the request and return what came back: JSON, else text, else null.
+
+        Raises:
+            InvalidInput: A placeholder's value is missing or may not stand there.
+            NestedToolFailed: No answer, a status of 400 or more, or an answer that is neither.
+            InvalidConfig: A variable is not set.
+
+        Contract: tools:http:placement, tools:http:failures
+        """
+        request = self._request(given)
+        answer = await self._client.send(request)
+        if answer.status >= 400:
+            raise NestedToolFailed(_describe_failure(request, answer))
+        if request.method == "HEAD":
+            return {"status": answer.status, "headers": answer.headers}
+        return _parse_body(request, answer)
+
+    def probe(self) -> None:
+        """Say whether all variables are set.
+
+        Raises:
+            InvalidConfig: One is not.
+        """
+        self._template_with_variables()
+
+    def _template_with_variables(self) -> HttpTemplate:
+        if self._expanded is None:
+            template, expand = self._template, self._variables.expand
+            url = cast("str", expand(template.url, self._where.at("url")))
+            headers = cast("dict[str, str]", expand(template.headers, self._where.at("headers")))
+            self._variables.learn(text for name, text in headers.items() if name.lower() not in _HARMLESS_HEADERS)
+            self._expanded = template._replace(url=url, headers=headers)
+        return self._expanded
+
+    def _request(self, given: dict[str, Json]) -> Request:
+        template, fill = self._template_with_variables(), self._placeholders.fill
+        headers = {name: fill(text, given, _header_text) for name, text in template.headers.items()}
+        url = fill(template.url, given, lambda _, text: quote(text, safe=""))
+        if {".", ".."} & set(urlsplit(url).path.split("/")) - set(urlsplit(template.url).path.split("/")):
+            raise InvalidInput('a property would turn the path into "." or ".."')
+        rest = {name: value for name, value in given.items() if name not in self._named}
+        if template.method in _IN_QUERY:
+            return Request(template.method, url, headers, _as_query(rest))
+        kind = "application/json" if template.body == "json" else "application/x-www-form-urlencoded"
+        body = json.dumps(rest, ensure_ascii=False).encode() if template.body == "json" else _as_form(rest)
+        return Request(template.method, url, {"Content-Type": kind} | headers, {}, body)
+
+
+def _open_client() -> "httpx2.AsyncClient":
+    # Imported here: 100 ms that a session without HTTP calls never pays.
+    import httpx2
+
+    silence = httpx2.Timeout(HTTP_SILENCE_MS / 1000, connect=HTTP_CONNECT_MS / 1000)
+    return httpx2.AsyncClient(timeout=silence, headers={"User-Agent": "codemode"})
+
+
+def _carry_on(following: Any, before: Any, configured: dict[str, str]) -> Any:
+    def origin(request: Any) -> tuple[str, str, int | None]:
+        return request.url.scheme, request.url.host, request.url.port
+
+    if origin(following) != origin(before):
+        for name in configured:
+            following.headers.pop(name, None)
+    return following
+
+
+async def _read(response: Any) -> Answer:
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > MAX_BRIDGE_BYTES:
+            raise NestedToolFailed(f"the answer of {response.url.host} is larger than {MAX_BRIDGE_BYTES} bytes.")
+    return Answer(response.status_code, response.reason_phrase, dict(response.headers), bytes(body))
+
+
+def _parse_body(request: Request, answer: Answer) -> Json:
+    if not answer.body.strip():
+        return None
+    try:
+        text = answer.body.decode()
+    except UnicodeDecodeError as error:
+        kind = answer.headers.get("content-type", "binary data")
+        raise NestedToolFailed(f"{_place(request)} answered {kind}; binary is not supported.") from error
+    if answer.headers.get("content-type", "json").startswith("text/"):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _describe_failure(request: Request, answer: Answer) -> str:
+    excerpt = " ".join(answer.body[: 4 * ERROR_EXCERPT_CHARS].decode(errors="replace").split())[:ERROR_EXCERPT_CHARS]
+    status = f"{answer.status} {answer.reason}".strip()
+    return f"{_place(request)} answered {status}" + (f": {excerpt}" if excerpt else ".")
+
+
+def _place(request: Request) -> str:
+    parts = urlsplit(request.url)
+    return f"{request.method} {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _header_text(name: str, text: str) -> str:
+    if not text.isprintable():
+        raise InvalidInput(f"the property {name} holds a character that no header can")
+    return text
+
+
+def _as_query(rest: dict[str, Json]) -> dict[str, str | list[str]]:
+    return {
+        name: [as_text(item) for item in value] if isinstance(value, list) else as_text(value)
+        for name, value in rest.items()
+        if value is not None
+    }
+
+
+def _as_form(rest: dict[str, Json]) -> bytes:
+    return urlencode(_as_query(rest), doseq=True).encode()

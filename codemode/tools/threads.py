@@ -1,0 +1,78 @@
+"""Threads for synchronous tools: quick to hop to, and never in the way of an exit.
+
+`asyncio.to_thread` costs 90 µs a hop and its threads are joined when the process ends, so one
+hanging tool would keep a finished host alive for ever. These are daemon threads, handed their
+work directly: 55 µs.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from codemode.core.limits import MAX_TOOL_THREADS
+
+
+class _Job(NamedTuple):
+    future: asyncio.Future[Any]
+    work: Callable[[], Any]
+
+
+class Threads:
+    """Runs functions off the event loop; threads are started when needed and reused."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._started = 0
+
+    def run(self, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Call the function in a thread, in the caller's context; cancelling abandons its result.
+
+        Contract: tools:python:sync-in-a-thread
+        """
+        future = asyncio.get_running_loop().create_future()
+        context = contextvars.copy_context()
+        self._jobs.put(_Job(future, lambda: context.run(function, *args)))
+        if not self._idle.acquire(blocking=False) and self._started < MAX_TOOL_THREADS:
+            self._started += 1
+            threading.Thread(target=self._serve, name=f"codemode-tool-{self._started}", daemon=True).start()
+        return future
+
+    def close(self) -> None:
+        """Let the threads end, each after what it is doing."""
+        for _ in range(self._started):
+            self._jobs.put(None)
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            _carry_out(job)
+            self._idle.release()
+            del job  # an idle thread holds no one's future
+
+
+def _carry_out(job: _Job) -> None:
+    if job.future.cancelled():
+        return
+    result: Any = None
+    failure: BaseException | None = None
+    try:
+        result = job.work()
+    except (StopIteration, SystemExit) as error:  # neither may travel through a future
+        failure = RuntimeError(f"the tool raised {type(error).__name__}: {error}")
+    except BaseException as error:  # noqa: BLE001  # it is raised again where the future is awaited
+        failure = error
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        job.future.get_loop().call_soon_threadsafe(_deliver, job.future, result, failure)
+
+
+def _deliver(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+    if future.done():
+        return
+    if failure is None:
+        future.set_result(result)
+    else:
+        future.set_exception(failure)
