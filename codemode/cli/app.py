@@ -1,0 +1,111 @@
+"""The command line as a whole: its commands, and the one ladder that ends every one of them."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from codemode.cli import run, runs
+from codemode.cli.options import Manifest, examples
+from codemode.cli.show import show_error
+from codemode.cli.status import STATUS_OF_CODE, ExitStatus
+from codemode.cli.terminal import Terminal
+from codemode.cli.versions import show_versions
+from codemode.core.errors import CodeModeError, ErrorCode, Internal, InvalidInput
+from codemode.core.types import Failed, Json
+from codemode.render.report import report_of_error, report_of_usage
+
+app = typer.Typer(
+    name="codemode",
+    help="Run small JavaScript and TypeScript programs over a hidden catalog of tools, in a locked-down sandbox.",
+    epilog=examples(
+        "codemode run -e 'return 1 + 1'",
+        "codemode run -m shop/codemode.toml report.ts --timeout-ms 5000",
+        "codemode catalog search 'open orders'",
+        "codemode COMMAND --help",
+    ),
+    no_args_is_help=True,
+    rich_markup_mode=None,  # help must come at once, and rich alone takes 80 ms
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command, epilog in (*run.COMMANDS, *runs.COMMANDS):
+    app.command(epilog=epilog)(command)
+
+
+def _show_versions(ctx: typer.Context, asked: bool) -> None:
+    if asked:
+        show_versions(ctx.obj)
+        raise typer.Exit
+
+
+@app.callback()
+def _before_the_command(
+    ctx: typer.Context,
+    manifest: Manifest = None,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_versions, help="Show what this is built on."),
+    ] = False,
+) -> None:
+    ctx.obj.manifest = manifest
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit status; nothing ever leaves as an exception.
+
+    Args:
+        argv: The arguments without the program's name; None for those of this process.
+
+    Contract: cli:errors:no-traceback, cli:status:table
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a text never fails for its terminal
+    terminal = Terminal(sys.stdout, sys.stderr, os.environ)
+    try:
+        status: int = typer.main.get_command(app).main(arguments, "codemode", standalone_mode=False, obj=terminal) or 0
+    except typer.TyperException as error:
+        terminal.json = "--json" in arguments  # the command that would have said so was never reached
+        status = _refuse(terminal, error)
+    except CodeModeError as error:
+        status = _fail(terminal, error)
+    except (KeyboardInterrupt, typer.Abort):
+        status = ExitStatus.ABORTED
+    except SystemExit as leaving:
+        status = leaving.code if isinstance(leaving.code, int) else ExitStatus.OK
+    except Exception as error:  # the last resort: a fault of ours must still end in one sentence
+        if os.environ.get("CODEMODE_DEBUG") == "1":
+            raise
+        status = _fail(terminal, Internal(f"{type(error).__name__}: {error}"))
+    terminal.close()
+    return int(status)
+
+
+def _refuse(terminal: Terminal, error: typer.TyperException) -> int:
+    """Explain a wrong command line; asking for nothing at all shows the help instead."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        terminal.complain(error.format_message())
+    elif terminal.json:
+        return _fail(terminal, InvalidInput(error.format_message()))
+    else:
+        show_error(terminal, report_of_usage(error.format_message(), context.command_path if context else "codemode"))
+    return ExitStatus.USAGE
+
+
+def _fail(terminal: Terminal, error: CodeModeError) -> int:
+    """Show an error of ours; with `--json` as the failed result that it is."""
+    if terminal.json:
+        terminal.write_json(_failed_result(error))
+    else:
+        show_error(terminal, report_of_error(error))
+    return STATUS_OF_CODE[error.code or ErrorCode.INTERNAL_ERROR]
+
+
+def _failed_result(error: CodeModeError) -> Json:
+    from codemode.telemetry import fold  # most commands count nothing
+
+    failed = Failed(error.message, error.code, error.phase, False, None, (), fold(()))
+    return failed.to_json()

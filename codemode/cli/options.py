@@ -1,0 +1,76 @@
+"""Options as data: a command's options are the fields of a tuple, shared ones are written once.
+
+typer reads a function's signature; `takes` builds that signature from a `NamedTuple`, so that a
+command gets one value instead of a dozen arguments, and so that the limit flags come from the
+one table of limits.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+from codemode.cli.status import ExitStatus
+from codemode.cli.terminal import Terminal
+from codemode.core.limits import LIMITS, Limit
+
+Options = TypeVar("Options", bound=tuple[Any, ...])  # a NamedTuple
+LimitFlags = Mapping[str, int]
+
+Manifest = Annotated[
+    str | None,
+    typer.Option("-m", "--manifest", metavar="FILE", help="The manifest; by default the nearest codemode.toml upward."),
+]
+Session = Annotated[str, typer.Option(metavar="NAME", help="The session that groups the runs.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing on stderr but errors.")]
+Refresh = Annotated[
+    bool, typer.Option("--refresh", help="List the tools of MCP servers anew instead of from the cache.")
+]
+
+
+def takes(kind: type[Options]) -> Callable[[Callable[[Terminal, Options], ExitStatus]], Callable[..., ExitStatus]]:
+    """Turn a function of the terminal and one tuple of options into a function for typer.
+
+    A field named `limits` stands for all the limit flags and gets `{"timeout_ms": 500}` with
+    what was given.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    defaults: Mapping[str, Any] = getattr(kind, "_field_defaults", {})
+    own = [
+        inspect.Parameter(name, _KEYWORD, annotation=hint, default=defaults.get(name, inspect.Parameter.empty))
+        for name, hint in hints.items()
+        if name != "limits"
+    ]
+    flags = [_limit_flag(limit) for limit in LIMITS] if "limits" in hints else []
+
+    def decorate(function: Callable[[Terminal, Options], ExitStatus]) -> Callable[..., ExitStatus]:
+        def command(ctx: typer.Context, **given: Any) -> ExitStatus:
+            fields = {name: given.pop(name) for name in hints if name != "limits"}
+            if flags:
+                fields["limits"] = {name: value for name, value in given.items() if value is not None}
+            return function(ctx.obj, kind(**fields))
+
+        context = inspect.Parameter("ctx", _KEYWORD, annotation=typer.Context)
+        command.__signature__ = inspect.Signature([context, *own, *flags])  # type: ignore[attr-defined]
+        command.__doc__ = function.__doc__
+        command.__name__ = function.__name__
+        return command
+
+    return decorate
+
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def _limit_flag(limit: Limit) -> inspect.Parameter:
+    flag = "--" + limit.name.replace("_", "-")
+    words = f"{limit.why[0].upper()}{limit.why[1:]}; {limit.low:,} to {limit.high:,}."
+    option = typer.Option(flag, metavar="N", help=words)
+    return inspect.Parameter(limit.name, _KEYWORD, annotation=Annotated[int | None, option], default=None)
+
+
+def examples(*commands: str) -> str:
+    """Return the epilog of a command's help: what one would type."""
+    return "\n".join(["\b", "Examples:", *(f"  {command}" for command in commands)])

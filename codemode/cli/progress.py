@@ -1,0 +1,96 @@
+"""A line on stderr while a run takes long: what it is waiting for, and for how long already.
+
+Only on a terminal, and only after a moment: a fast run never loads rich for it.
+"""
+
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from codemode.cli.terminal import Terminal
+from codemode.core.types import Json
+from codemode.render.words import counted, duration, one_line
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
+
+_PATIENCE_S = 0.4  # nobody wonders before that
+_REDRAWS_PER_S = 8
+_MARKS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class Progress:
+    """Follows a run's events; use it as a context manager around the wait for its result."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        """Begin with nothing open."""
+        self._terminal = terminal
+        self._began = time.monotonic()
+        self._open: dict[Any, tuple[str, float]] = {}
+        self._timer = threading.Timer(_PATIENCE_S, self._show)
+        self._lock = threading.Lock()
+        self._live: Live | None = None
+        self._over = False
+
+    def __enter__(self) -> Self:
+        if self._terminal.styled_err and not self._terminal.quiet:
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._over = True
+            self._timer.cancel()
+            if self._live is not None:
+                self._live.stop()
+
+    def follow(self, event: Mapping[str, Json]) -> None:
+        """Take one event of the run, as `core.events.to_json` writes it."""
+        match event["event"]:
+            case "call_started":
+                label = str(event["tool_id"] or event["method"])
+                self._open[event["call_id"]] = (label, time.monotonic())
+            case "call_settled":
+                self._open.pop(event["call_id"], None)
+
+    def line(self) -> str:
+        """Return what there is to say now, without mark or colour."""
+        now = time.monotonic()
+        opened = sorted(self._open.copy().values(), key=lambda entry: entry[1])
+        total = duration((now - self._began) * 1000)
+        if not opened:
+            return f"running, {total}"
+        named = ", ".join(f"{label} {duration((now - since) * 1000)}" for label, since in opened[:3])
+        more = f" and {len(opened) - 3} more" if len(opened) > 3 else ""
+        return f"{counted(len(opened), 'open call')}: {named}{more}"
+
+    def _show(self) -> None:
+        from rich.live import Live  # in the timer's thread, while the host works
+
+        with self._lock:
+            if not self._over:
+                console = self._terminal.err_console()
+                self._live = Live(_Line(self), console=console, refresh_per_second=_REDRAWS_PER_S, transient=True)
+                self._live.start()
+
+
+class _Line:
+    """The line as rich draws it, anew each time."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def __rich__(self) -> "Text":
+        from rich.text import Text
+
+        mark = _MARKS[int(time.monotonic() * _REDRAWS_PER_S) % len(_MARKS)]
+        text = one_line(self.progress.line(), 200)
+        return Text.assemble(
+            (f"{mark} ", "cyan"), (f"{text} (Ctrl-C aborts)", "dim"), no_wrap=True, overflow="ellipsis"
+        )

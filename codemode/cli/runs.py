@@ -1,0 +1,132 @@
+"""`runs`, `abort` and `trace`: what the store knows of the runs of a session."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, NamedTuple
+
+import typer
+
+from codemode.cli.options import JsonFlag, Session, examples, takes
+from codemode.cli.show import show_table, show_trajectory
+from codemode.cli.status import ExitStatus
+from codemode.cli.terminal import Terminal
+from codemode.render.words import duration
+from codemode.store.port import Caller, RunRecord, Store
+
+AGENT = "main"
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="The run's id, as `codemode runs` lists it.")]
+
+
+class RunsOptions(NamedTuple):
+    """Options of `codemode runs`."""
+
+    session: Session = "default"
+    json: JsonFlag = False
+
+
+class AbortOptions(NamedTuple):
+    """Options of `codemode abort`."""
+
+    run: RunId
+    session: Session = "default"
+    json: JsonFlag = False
+
+
+class TraceOptions(NamedTuple):
+    """Options of `codemode trace`."""
+
+    run: RunId
+    session: Session = "default"
+    inputs: Annotated[bool, typer.Option("--inputs", help="Show the redacted input of each call.")] = False
+    json: JsonFlag = False
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one line of JSON for each node.")] = False
+
+
+@takes(RunsOptions)
+def runs(terminal: Terminal, options: RunsOptions) -> ExitStatus:
+    """List all runs of a session, newest first, finished ones too."""
+    terminal.json = options.json
+    with _open_store() as store:
+        records = store.runs(options.session)
+    if options.json:
+        terminal.write_json([record.to_json() for record in records])
+    elif records:
+        show_table(terminal, _HEADINGS, [_row(record) for record in records])
+    else:
+        terminal.note(f'session "{options.session}" has no runs yet')
+    return ExitStatus.OK
+
+
+@takes(AbortOptions)
+def abort(terminal: Terminal, options: AbortOptions) -> ExitStatus:
+    """End a run: its worker is stopped, its open calls are cancelled, its snapshot is gone."""
+    terminal.json = options.json
+    with _open_store() as store:
+        state = store.abort(options.run, Caller(options.session, AGENT))
+    if options.json:
+        terminal.write_json({"runId": options.run, "state": state})
+    elif state == "aborted":
+        terminal.note(f"{options.run} is aborted")
+    else:
+        terminal.note(f"{options.run} was told to stop")
+    return ExitStatus.OK
+
+
+@takes(TraceOptions)
+def trace(terminal: Terminal, options: TraceOptions) -> ExitStatus:
+    """Show what happened in a run: its calls, waits and suspended spans along one time axis."""
+    terminal.json = options.json
+    from codemode.trajectory import fold, to_json, to_jsonl
+
+    with _open_store() as store:
+        store.get(options.run, Caller(options.session, AGENT))
+        trajectory = fold(store.events(options.run))
+    if options.jsonl:
+        for line in to_jsonl(trajectory):
+            terminal.write(line)
+    elif options.json:
+        terminal.write_json(to_json(trajectory))
+    else:
+        show_trajectory(terminal, to_json(trajectory), inputs=options.inputs, on_stdout=True)
+    return ExitStatus.OK
+
+
+_HEADINGS = ("run", "state", "age", "about")
+
+
+def _row(record: RunRecord) -> tuple[str, str, str, str]:
+    age = duration(max(time.time() * 1000 - record.created_ms, 0.0))
+    return record.run_id, record.state, age, _about(record)
+
+
+def _about(record: RunRecord) -> str:
+    """Return why a run waits or how it failed, in a few words."""
+    asked = [call for call in record.pending if call.state == "awaiting_approval"]
+    if asked:
+        return ", ".join(f"call {call.id} ({call.tool_id}) awaits approval" for call in asked)
+    if record.pending:
+        return ", ".join(f"{call.tool_id or call.method} #{call.id}" for call in record.pending)
+    if record.reason == "yield":
+        return "yielded"
+    return ": ".join(part for part in (record.code, record.error) if part)
+
+
+@contextmanager
+def _open_store() -> Iterator[Store]:
+    """Open the user's store and bring it up to date: what expired or died meanwhile is shown as such."""
+    from codemode.store.sqlite import SqliteStore  # sqlite3 is not needed to refuse a wrong command line
+
+    store = SqliteStore()
+    try:
+        store.sweep()
+        yield store
+    finally:
+        store.close()
+
+
+COMMANDS = (
+    (runs, examples("codemode runs", "codemode runs --session nightly --json")),
+    (abort, examples("codemode abort cm_0c1f8a34-…")),
+    (trace, examples("codemode trace cm_0c1f8a34-… --inputs", "codemode trace cm_0c1f8a34-… --jsonl > run.jsonl")),
+)

@@ -1,0 +1,98 @@
+"""What a command shows: one function for each value, which picks the rich or the plain form.
+
+The rich renderables are imported where a terminal is there to see them: rich takes 80 ms.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from codemode.cli.terminal import Terminal
+from codemode.core.types import Json
+from codemode.render import plain
+from codemode.render.report import ErrorReport
+from codemode.render.words import printable
+
+
+def show_outputs(terminal: Terminal, result: Mapping[str, Json]) -> None:
+    """Show on stdout the output items of a result in their order and, if it completed, its value.
+
+    A value of null says nothing: most cells that only write have it.
+
+    Contract: cli:output:streams
+    """
+    for item in result["output"]:
+        if item["type"] == "json":
+            show_value(terminal, item["value"])
+        else:
+            terminal.write(printable(item["text"]) if terminal.styled_out else item["text"])
+    if result["status"] == "completed" and result["value"] is not None:
+        show_value(terminal, result["value"])
+
+
+def show_value(terminal: Terminal, value: Json) -> None:
+    """Show a JSON value on stdout."""
+    if terminal.styled_out:
+        from codemode.render.value import render_value
+
+        terminal.print_out(render_value(value))
+    else:
+        terminal.write(plain.value_text(value))
+
+
+def show_status(terminal: Terminal, result: Mapping[str, Json]) -> None:
+    """Show on stderr what became of a run and how to go on."""
+    if terminal.quiet:
+        return
+    if terminal.styled_err:
+        from codemode.render.status import render_status
+
+        terminal.print_err(render_status(result))
+    else:
+        terminal.note(plain.status_text(result))
+
+
+def show_telemetry(terminal: Terminal, telemetry: Mapping[str, Json]) -> None:
+    """Show on stderr the counts of an agent run."""
+    if terminal.quiet:
+        return
+    if terminal.styled_err:
+        from codemode.render.telemetry import render_telemetry
+
+        terminal.print_err(render_telemetry(telemetry))
+    else:
+        terminal.note(plain.telemetry_text(telemetry))
+
+
+def show_trajectory(terminal: Terminal, trajectory: Mapping[str, Json], *, inputs: bool, on_stdout: bool) -> None:
+    """Show a trajectory: on stdout for who asked for it, on stderr beside a run's result."""
+    if on_stdout:
+        styled, print_rich, write = terminal.styled_out, terminal.print_out, terminal.write
+    else:
+        styled, print_rich, write = terminal.styled_err, terminal.print_err, terminal.note
+    if terminal.quiet and not on_stdout:
+        return
+    if styled:
+        from codemode.render.trajectory import render_trajectory
+
+        print_rich(render_trajectory(trajectory, inputs=inputs))
+    else:
+        write(plain.trajectory_text(trajectory, inputs=inputs))
+
+
+def show_error(terminal: Terminal, report: ErrorReport) -> None:
+    """Show an error on stderr, in its one layout."""
+    if terminal.styled_err:
+        from codemode.render.error import render_error
+
+        terminal.print_err(render_error(report))
+    else:
+        terminal.complain(plain.error_text(report))
+
+
+def show_table(terminal: Terminal, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Show rows of texts on stdout."""
+    if terminal.styled_out:
+        from codemode.render.table import render_table
+
+        terminal.print_out(render_table(headings, rows))
+    else:
+        terminal.write(plain.table_text(headings, rows))

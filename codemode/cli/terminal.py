@@ -1,0 +1,96 @@
+"""The world of a command: its two streams, whether people read them, and how much to say.
+
+Nothing else of the command line touches `sys.stdout` or `sys.stderr`. Values go to stdout,
+everything about them to stderr. Rich is loaded only for a stream that is a terminal.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TextIO
+
+from codemode.core.types import Json
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+
+class Terminal:
+    """Writes to stdout and stderr, in colour on a terminal, plain elsewhere, quiet on a broken pipe.
+
+    The flags are set by the command once its options are known: `json` (stdout carries one JSON
+    document and nothing else), `quiet` (stderr carries errors only).
+    """
+
+    def __init__(self, out: TextIO, err: TextIO, environ: Mapping[str, str]) -> None:
+        """Look at the streams; `environ` decides with TERM whether they can be styled."""
+        dumb = environ.get("TERM") == "dumb"
+        self.styled_out = out.isatty() and not dumb
+        self.styled_err = err.isatty() and not dumb
+        self.json = False
+        self.quiet = False
+        self.manifest: str | None = None  # of the option before the command
+        self._out = out
+        self._err = err
+
+    def write(self, text: str) -> None:
+        """Write a text and a line feed to stdout."""
+        self._emit(self._out, text)
+
+    def note(self, text: str) -> None:
+        """Write a text and a line feed to stderr, unless the command is to be quiet."""
+        if not self.quiet:
+            self._emit(self._err, text)
+
+    def complain(self, text: str) -> None:
+        """Write an error to stderr."""
+        self._emit(self._err, text)
+
+    def write_json(self, value: Json) -> None:
+        """Write the one JSON document of `--json`: indented for a person, compact for a program."""
+        if self.styled_out:
+            self.write(json.dumps(value, ensure_ascii=False, indent=2))
+        else:
+            self.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+    def out_console(self) -> "Console":
+        """Return a rich console on stdout, which is a terminal."""
+        return _console(self._out)
+
+    def err_console(self) -> "Console":
+        """Return a rich console on stderr, which is a terminal."""
+        return _console(self._err)
+
+    def print_out(self, renderable: "RenderableType") -> None:
+        """Print a renderable to stdout, which is a terminal; long lines are left to it to wrap."""
+        self.out_console().print(renderable, soft_wrap=True)
+
+    def print_err(self, renderable: "RenderableType") -> None:
+        """Print a renderable to stderr, which is a terminal."""
+        self.err_console().print(renderable, soft_wrap=True)
+
+    def close(self) -> None:
+        """Flush what is left; whoever read us may be gone already."""
+        self._emit(self._out, "", end="")
+        self._emit(self._err, "", end="")
+
+    def _emit(self, stream: TextIO, text: str, end: str = "\n") -> None:
+        try:
+            stream.write(text + end)
+            stream.flush()
+        except BrokenPipeError:
+            _forget(stream)
+
+
+def _console(stream: TextIO) -> "Console":
+    from rich.console import Console  # 80 ms, and only people on a terminal see what it does
+
+    return Console(file=stream, highlight=False, markup=False, emoji=False)
+
+
+def _forget(stream: TextIO) -> None:
+    """Point a stream whose reader is gone at nothing, so that not even the interpreter complains at its end."""
+    import os  # only here, and a broken pipe is rare
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
