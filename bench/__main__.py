@@ -1,0 +1,92 @@
+"""Print the table of figures: `python -m bench [--json] [--quick] [--only PART] [--install-peers]`.
+
+Medians, each with its number of samples and, where there is one, beside its reference taken in
+the same minute. Nothing is asserted: a figure is a fact about this machine at this moment.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+
+from bench import peers
+from bench.measure import Figure
+
+PARTS = ("engine", "session", "processes")
+COLUMNS = ("figure", "median", "p90", "n", "wanted", "beside", "its median", "ratio")
+
+
+def main(arguments: list[str]) -> int:
+    """Take the figures and print them."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Take and print the project's figures.")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    parser.add_argument("--quick", action="store_true", help="a fifth of the samples")
+    parser.add_argument("--only", choices=PARTS, action="append", help="take only this part; may be repeated")
+    parser.add_argument("--install-peers", action="store_true", help="install the programs that we stand beside")
+    wanted = parser.parse_args(arguments)
+    if wanted.install_peers:
+        peers.install()
+    rows = []
+    for figure in _taken(wanted.only or PARTS, 0.2 if wanted.quick else 1.0):
+        rows.append(figure)
+        print(f"taken: {figure.name}", file=sys.stderr, flush=True)
+    print(_document(rows) if wanted.json else _table(rows))
+    return 0
+
+
+def _taken(parts: tuple[str, ...] | list[str], scale: float) -> Iterator[Figure]:
+    for part in parts:
+        yield from importlib.import_module(f"bench.bench_{part}").figures(scale)
+
+
+def _machine() -> dict[str, object]:
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    }
+
+
+def _document(rows: list[Figure]) -> str:
+    figures = [
+        {
+            "name": row.name,
+            "unit": row.unit,
+            "wanted": row.goal,
+            "median": row.samples and round(row.samples.median, 4),
+            "p90": row.samples and round(row.samples.p90, 4),
+            "n": row.samples and len(row.samples.values),
+            "beside": row.beside or None,
+            "reference": row.reference and round(row.reference.median, 4),
+            "ratio": row.ratio and round(row.ratio, 3),
+            "skipped": row.skipped or None,
+        }
+        for row in rows
+    ]
+    return json.dumps({"machine": _machine(), "figures": figures}, indent=2, ensure_ascii=False)
+
+
+def _table(rows: list[Figure]) -> str:
+    cells = [list(COLUMNS), *(_cells(row) for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(COLUMNS))]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    machine = ", ".join(f"{key} {value}" for key, value in _machine().items())
+    return "\n".join([machine, "", lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def _cells(row: Figure) -> list[str]:
+    if row.samples is None:
+        return [row.name, "-", "", "", row.goal, f"skipped: {row.skipped}", "", ""]
+    shown = [f"{row.samples.median:.3g} {row.unit}", f"{row.samples.p90:.3g}", str(len(row.samples.values))]
+    if row.reference is None:
+        return [row.name, *shown, row.goal, row.skipped, "", ""]
+    return [row.name, *shown, row.goal, row.beside, f"{row.reference.median:.3g} {row.unit}", f"{row.ratio:.2f} x"]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
