@@ -126,11 +126,12 @@ class Database:
             while True:
                 try:
                     self._connection.execute("PRAGMA journal_mode = WAL")
-                    return
                 except sqlite3.OperationalError as error:
                     if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                         raise
-                time.sleep(_RETRY_SECONDS)
+                    time.sleep(_RETRY_SECONDS)
+                else:
+                    return
 
     def _version(self) -> int:
         version: int = self.rows("PRAGMA user_version")[0][0]
