@@ -1,21 +1,23 @@
-"""The command line as a whole: its commands, and the one ladder that ends every one of them."""
+"""The command line as a whole: its commands, and the one ladder that ends every one of them.
+
+What only an error or a version needs is imported where it is needed: help must come at once.
+"""
 
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from codemode.cli import run, runs
 from codemode.cli.options import Manifest, examples
-from codemode.cli.show import show_error
 from codemode.cli.status import STATUS_OF_CODE, ExitStatus
 from codemode.cli.terminal import Terminal
-from codemode.cli.versions import show_versions
 from codemode.core.errors import CodeModeError, ErrorCode, Internal, InvalidInput
-from codemode.core.types import Failed, Json
-from codemode.render.report import report_of_error, report_of_usage
+
+if TYPE_CHECKING:
+    from codemode.core.types import Json
 
 app = typer.Typer(
     name="codemode",
@@ -36,6 +38,8 @@ for command, epilog in (*run.COMMANDS, *runs.COMMANDS):
 
 def _show_versions(ctx: typer.Context, asked: bool) -> None:
     if asked:
+        from codemode.cli.versions import show_versions
+
         show_versions(ctx.obj)
         raise typer.Exit
 
@@ -85,6 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _refuse(terminal: Terminal, error: typer.TyperException) -> int:
     """Explain a wrong command line; asking for nothing at all shows the help instead."""
+    from codemode.cli.show import show_error
+    from codemode.render.report import report_of_usage
+
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         terminal.complain(error.format_message())
@@ -97,6 +104,9 @@ def _refuse(terminal: Terminal, error: typer.TyperException) -> int:
 
 def _fail(terminal: Terminal, error: CodeModeError) -> int:
     """Show an error of ours; with `--json` as the failed result that it is."""
+    from codemode.cli.show import show_error
+    from codemode.render.report import report_of_error
+
     if terminal.json:
         terminal.write_json(_failed_result(error))
     else:
@@ -104,8 +114,9 @@ def _fail(terminal: Terminal, error: CodeModeError) -> int:
     return STATUS_OF_CODE[error.code or ErrorCode.INTERNAL_ERROR]
 
 
-def _failed_result(error: CodeModeError) -> Json:
-    from codemode.telemetry import fold  # most commands count nothing
+def _failed_result(error: CodeModeError) -> "Json":
+    from codemode.core.types import Failed
+    from codemode.telemetry import fold
 
     failed = Failed(error.message, error.code, error.phase, False, None, (), fold(()))
     return failed.to_json()

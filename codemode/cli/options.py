@@ -7,13 +7,15 @@ one table of limits.
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from codemode.cli.status import ExitStatus
-from codemode.cli.terminal import Terminal
 from codemode.core.limits import LIMITS, Limit
+
+if TYPE_CHECKING:
+    from codemode.cli.terminal import Terminal
 
 Options = TypeVar("Options", bound=tuple[Any, ...])  # a NamedTuple
 LimitFlags = Mapping[str, int]
@@ -30,7 +32,7 @@ Refresh = Annotated[
 ]
 
 
-def takes(kind: type[Options]) -> Callable[[Callable[[Terminal, Options], ExitStatus]], Callable[..., ExitStatus]]:
+def takes(kind: type[Options]) -> Callable[[Callable[["Terminal", Options], ExitStatus]], Callable[..., ExitStatus]]:
     """Turn a function of the terminal and one tuple of options into a function for typer.
 
     A field named `limits` stands for all the limit flags and gets `{"timeout_ms": 500}` with
@@ -45,7 +47,7 @@ def takes(kind: type[Options]) -> Callable[[Callable[[Terminal, Options], ExitSt
     ]
     flags = [_limit_flag(limit) for limit in LIMITS] if "limits" in hints else []
 
-    def decorate(function: Callable[[Terminal, Options], ExitStatus]) -> Callable[..., ExitStatus]:
+    def decorate(function: Callable[["Terminal", Options], ExitStatus]) -> Callable[..., ExitStatus]:
         def command(ctx: typer.Context, **given: Any) -> ExitStatus:
             fields = {name: given.pop(name) for name in hints if name != "limits"}
             if flags:

@@ -1,19 +1,18 @@
-"""`run` and `wait`: one `exec` or `wait` in a host process, shown, and turned into an exit status."""
+"""`run` and `wait`: their options, and how they become requests to a host.
 
-from collections.abc import Mapping
+What follows is in `drive`, loaded only by a command that got this far: help must come at once.
+"""
+
 from types import MappingProxyType
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from codemode.cli.options import JsonFlag, LimitFlags, Manifest, Quiet, Refresh, Session, examples, takes
-from codemode.cli.progress import Progress
-from codemode.cli.show import show_error, show_outputs, show_status, show_telemetry, show_trajectory
-from codemode.cli.source import Cell, read_cell
-from codemode.cli.status import ExitStatus, status_of_result
-from codemode.cli.terminal import Terminal
-from codemode.core.types import Json
-from codemode.render.report import report_of_result
+from codemode.cli.status import ExitStatus
+
+if TYPE_CHECKING:
+    from codemode.cli.terminal import Terminal
 
 Trace = Annotated[bool, typer.Option("--trace", help="Show the trajectory with the redacted input of each call.")]
 NoInput = Annotated[bool, typer.Option("--no-input", help="Deny what would need a person's approval.")]
@@ -59,89 +58,48 @@ class WaitOptions(NamedTuple):
 
 
 @takes(RunOptions)
-def run(terminal: Terminal, options: RunOptions) -> ExitStatus:
+def run(terminal: "Terminal", options: RunOptions) -> ExitStatus:
     """Run one cell and print its outputs and its value.
 
     Outputs and value go to stdout; status, telemetry and trajectory to stderr.
     """
+    from codemode.cli.drive import Go, drive
+    from codemode.cli.source import read_cell
+
     terminal.json, terminal.quiet = options.json, options.quiet
     cell = read_cell(options.file, options.code)
-    request: dict[str, Json] = {
+    request = {
         "op": "exec",
         "input": {"code": cell.text, "language": options.language or cell.language},
         "manifest": options.manifest or terminal.manifest,
         "limits": dict(options.limits),
         "refresh": options.refresh,
+        "session": options.session,
+        "noInput": options.no_input,
     }
-    return _drive(terminal, request, options, cell)
+    return drive(terminal, request, cell, Go(options.wait, options.trace))
 
 
 @takes(WaitOptions)
-def wait(terminal: Terminal, options: WaitOptions) -> ExitStatus:
+def wait(terminal: "Terminal", options: WaitOptions) -> ExitStatus:
     """Go on with a run that waits: deliver what settled, and print what is new.
 
     It works from any folder: the run remembers its manifest.
     """
+    from codemode.cli.drive import Go, drive
+    from codemode.cli.source import Cell
+
     terminal.json, terminal.quiet = options.json, options.quiet
-    request: dict[str, Json] = {
+    request = {
         "op": "wait",
         "input": {"runId": options.run},
         "approve": list(options.approve),
         "deny": list(options.deny),
         "limits": {} if options.timeout_ms is None else {"timeout_ms": options.timeout_ms},
+        "session": options.session,
+        "noInput": options.no_input,
     }
-    return _drive(terminal, request, options, Cell("", "cell.js", None))
-
-
-def _drive(terminal: Terminal, request: dict[str, Json], options: RunOptions | WaitOptions, cell: Cell) -> ExitStatus:
-    """Send a request, and with `--wait` those that follow it, to hosts; show what comes back."""
-    from codemode.cli.hostlink import run_request
-
-    request |= {"session": options.session, "noInput": options.no_input}
-    output: list[Json] = []
-    while True:
-        with Progress(terminal) as progress:
-            answer = run_request(request, progress.follow)
-        result = answer["result"]
-        output += result["output"]
-        if not terminal.json:
-            show_outputs(terminal, result)
-        if not (options.wait and _goes_on(result)):
-            break
-        request = _next_request(request, result["runId"])
-    if terminal.json:
-        terminal.write_json(result | {"output": output})
-    _show_outcome(terminal, answer, options.trace, cell)
-    return status_of_result(result)
-
-
-def _goes_on(result: Mapping[str, Json]) -> bool:
-    """Say whether another wait can bring the run further without a person."""
-    return result["status"] == "waiting" and all(
-        call["state"] != "awaiting_approval" for call in result["pendingToolCalls"]
-    )
-
-
-def _next_request(request: dict[str, Json], run_id: str) -> dict[str, Json]:
-    timeout = request["limits"].get("timeout_ms")
-    limits = {} if timeout is None else {"timeout_ms": timeout}
-    kept = {key: request[key] for key in ("session", "noInput")}
-    return kept | {"op": "wait", "input": {"runId": run_id}, "approve": [], "deny": [], "limits": limits}
-
-
-def _show_outcome(terminal: Terminal, answer: Mapping[str, Json], trace: bool, cell: Cell) -> None:
-    """Show on stderr what became of the run; with `--json` only what was asked for."""
-    result, trajectory = answer["result"], answer["trajectory"]
-    happened = any(run["calls"] or run["waits"] for run in trajectory["runs"])
-    if trace or (happened and not terminal.json):
-        show_trajectory(terminal, trajectory, inputs=trace, on_stdout=False)
-    if terminal.json:
-        return
-    show_telemetry(terminal, result["telemetry"])
-    if result["status"] == "failed":
-        show_error(terminal, report_of_result(result, cell.text, cell.name))
-    else:
-        show_status(terminal, result)
+    return drive(terminal, request, Cell("", "cell.js", None), Go(options.wait, options.trace))
 
 
 COMMANDS = (

@@ -1,18 +1,21 @@
-"""`runs`, `abort` and `trace`: what the store knows of the runs of a session."""
+"""`runs`, `abort` and `trace`: what the store knows of the runs of a session.
+
+What a command needs beyond its options is imported inside it: help must come at once.
+"""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from codemode.cli.options import JsonFlag, Session, examples, takes
-from codemode.cli.show import show_table, show_trajectory
 from codemode.cli.status import ExitStatus
-from codemode.cli.terminal import Terminal
-from codemode.render.words import duration
-from codemode.store.port import Caller, RunRecord, Store
+
+if TYPE_CHECKING:
+    from codemode.cli.terminal import Terminal
+    from codemode.store.port import RunRecord, Store
 
 AGENT = "main"
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="The run's id, as `codemode runs` lists it.")]
@@ -44,8 +47,10 @@ class TraceOptions(NamedTuple):
 
 
 @takes(RunsOptions)
-def runs(terminal: Terminal, options: RunsOptions) -> ExitStatus:
+def runs(terminal: "Terminal", options: RunsOptions) -> ExitStatus:
     """List all runs of a session, newest first, finished ones too."""
+    from codemode.cli.show import show_table
+
     terminal.json = options.json
     with _open_store() as store:
         records = store.runs(options.session)
@@ -59,8 +64,10 @@ def runs(terminal: Terminal, options: RunsOptions) -> ExitStatus:
 
 
 @takes(AbortOptions)
-def abort(terminal: Terminal, options: AbortOptions) -> ExitStatus:
+def abort(terminal: "Terminal", options: AbortOptions) -> ExitStatus:
     """End a run: its worker is stopped, its open calls are cancelled, its snapshot is gone."""
+    from codemode.store.port import Caller
+
     terminal.json = options.json
     with _open_store() as store:
         state = store.abort(options.run, Caller(options.session, AGENT))
@@ -74,11 +81,13 @@ def abort(terminal: Terminal, options: AbortOptions) -> ExitStatus:
 
 
 @takes(TraceOptions)
-def trace(terminal: Terminal, options: TraceOptions) -> ExitStatus:
+def trace(terminal: "Terminal", options: TraceOptions) -> ExitStatus:
     """Show what happened in a run: its calls, waits and suspended spans along one time axis."""
-    terminal.json = options.json
+    from codemode.cli.show import show_trajectory
+    from codemode.store.port import Caller
     from codemode.trajectory import fold, to_json, to_jsonl
 
+    terminal.json = options.json
     with _open_store() as store:
         store.get(options.run, Caller(options.session, AGENT))
         trajectory = fold(store.events(options.run))
@@ -95,12 +104,14 @@ def trace(terminal: Terminal, options: TraceOptions) -> ExitStatus:
 _HEADINGS = ("run", "state", "age", "about")
 
 
-def _row(record: RunRecord) -> tuple[str, str, str, str]:
+def _row(record: "RunRecord") -> tuple[str, str, str, str]:
+    from codemode.render.words import duration
+
     age = duration(max(time.time() * 1000 - record.created_ms, 0.0))
     return record.run_id, record.state, age, _about(record)
 
 
-def _about(record: RunRecord) -> str:
+def _about(record: "RunRecord") -> str:
     """Return why a run waits or how it failed, in a few words."""
     asked = [call for call in record.pending if call.state == "awaiting_approval"]
     if asked:
@@ -113,7 +124,7 @@ def _about(record: RunRecord) -> str:
 
 
 @contextmanager
-def _open_store() -> Iterator[Store]:
+def _open_store() -> "Iterator[Store]":
     """Open the user's store and bring it up to date: what expired or died meanwhile is shown as such."""
     from codemode.store.sqlite import SqliteStore  # sqlite3 is not needed to refuse a wrong command line
 

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from codemode.core.errors import ErrorCode
-from codemode.core.types import Json
+
+if TYPE_CHECKING:
+    from codemode.core.types import Json
 
 
 class ExitStatus(IntEnum):
@@ -43,7 +46,7 @@ STATUS_OF_CODE: dict[ErrorCode, ExitStatus] = {
 }
 
 
-def status_of_result(result: Mapping[str, Json]) -> ExitStatus:
+def status_of_result(result: Mapping[str, "Json"]) -> ExitStatus:
     """Return the exit status of a `CodeModeResult`, or of anything that has its `status` and `code`.
 
     Contract: cli:status:table

@@ -8,10 +8,10 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
 
-from codemode.core.types import Json
-
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from codemode.core.types import Json
 
 
 class Terminal:
@@ -45,7 +45,7 @@ class Terminal:
         """Write an error to stderr."""
         self._emit(self._err, text)
 
-    def write_json(self, value: Json) -> None:
+    def write_json(self, value: "Json") -> None:
         """Write the one JSON document of `--json`: indented for a person, compact for a program."""
         if self.styled_out:
             self.write(json.dumps(value, ensure_ascii=False, indent=2))
