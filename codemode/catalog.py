@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from codemode.core.errors import NestedToolFailed
 from codemode.core.limits import Limits
@@ -19,7 +19,9 @@ from codemode.core.names import CONTROL_TOOLS, camel_case, is_reserved_property,
 from codemode.core.tables import shown
 from codemode.core.types import PATH_SEPARATOR, GuestScope, Json, ToolSpec
 from codemode.policy import Policy
-from codemode.search import Explained, SearchIndex
+
+if TYPE_CHECKING:
+    from codemode.search import Explained, SearchIndex
 
 _HINTED = 5  # MCP tools that a search's hint names
 _NEAR = 3  # ids that an error offers
@@ -50,7 +52,9 @@ class _Listing:
         self.by_id = {tool.id: tool for tool in tools}
 
     @cached_property
-    def index(self) -> SearchIndex:
+    def index(self) -> "SearchIndex":
+        from codemode.search import SearchIndex  # 5 ms that a cell which does not search never pays
+
         return SearchIndex(self.tools)
 
     @cached_property
@@ -165,7 +169,7 @@ class Catalog:
         entries = [compact_entry(ranked.tool) for ranked in self._listing.index.rank(query, count, mcp=False)]
         return SearchAnswer(entries, self._hint(query))
 
-    def explain(self, query: str, limit: int | None = None) -> list[Explained]:
+    def explain(self, query: str, limit: int | None = None) -> "list[Explained]":
         """Return the ranking, MCP tools included, with the reasons for each score."""
         return self._listing.index.explain(query, self._checked_limit(limit))
 

@@ -236,7 +236,7 @@ def parse_core(table: Json, where: Where, folder: Path) -> CoreEntry:
     roots = tuple((folder / root).resolve() for root in fields.get("roots", []))
     for at, root in enumerate(roots):
         if not root.is_dir():
-            where.at("roots").at(at).fail(f"{shown(str(root))} is not a folder; create it or remove it.")
+            where.at("roots").at(at).fail(f'"{root}" is not a folder; create it or remove it.')
     return CoreEntry(tuple(fields.get("tools", [])), roots)
 
 

@@ -8,7 +8,6 @@ format they come in.
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -153,6 +152,8 @@ def _read_text(path: Path) -> str:
 
 
 def _parse_toml(text: str, where: Where) -> dict[str, Json]:
+    import tomllib  # 5 ms that a cell without a manifest never pays
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
