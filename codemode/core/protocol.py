@@ -224,6 +224,8 @@ class _RowReader:
         Raises:
             ProtocolError: It is not in the grammar.
         """
+        if isinstance(row, list) and len(row) > 1 and isinstance(row[1], bool) and row[0] not in ("json", "value"):
+            raise ProtocolError(f"a row is not in the grammar: {str(row)[:120]}")  # Python's bool is an int
         match row:
             case ["text", str(text)]:
                 self.output.append(OutputItem("text", text))

@@ -1,0 +1,24 @@
+"""Fixtures that several areas share."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the tests' runs out of the user's store; share one engine cache, it is verified anyway."""
+    before = dict(os.environ)
+    os.environ["CODEMODE_STATE_DIR"] = str(tmp_path_factory.mktemp("state"))
+    os.environ.pop("CODEMODE_MANIFEST", None)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(scope="session")
+def engine_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a cache folder for compiled engines that this test process owns."""
+    return tmp_path_factory.mktemp("engine")

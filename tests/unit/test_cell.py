@@ -1,0 +1,396 @@
+"""What a cell can do in its VM, and what it cannot."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codemode.core.types import PATH_SEPARATOR, BridgeCall, OutputItem
+from tests.requirements import requirement
+from tests.support.guest import Guest, rejection
+
+
+@pytest.fixture(scope="module")
+def guest(engine_cache: Path) -> Guest:
+    return Guest(engine_cache)
+
+
+# ---- values and errors ----
+
+
+@requirement("sandbox:value:return")
+def test_a_returned_value_completes_the_turn(guest: Guest) -> None:
+    """Only `return` gives a value where the cell is made of statements."""
+    assert guest.value("const a = 20; return {sum: a + 22, list: [1, 'ü']}") == {"sum": 42, "list": [1, "ü"]}
+    assert guest.value("const a = 1;") is None
+
+
+@requirement("sandbox:errors:position")
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("\n  null.x;\n1", "None: TypeError: cannot read property 'x' of null (cell.js:2:3)"),
+        ("text('a');\n\nthrow new RangeError('no')", "None: RangeError: no (cell.js:3:11)"),
+        ("await null;\nfoo()", "None: ReferenceError: foo is not defined (cell.js:2:1)"),
+        ("[1].map(() => {\n  throw new Error('inner')\n})", "None: Error: inner (cell.js:2:13)"),
+        ("throw 5", "None: the cell threw 5, not an Error"),
+        ("throw null", "None: the cell threw null, not an Error"),
+    ],
+)
+def test_an_uncaught_error_names_its_place(guest: Guest, source: str, expected: str) -> None:
+    assert guest.failure(source) == expected
+
+
+@requirement("sandbox:errors:position")
+def test_an_error_after_a_resume_names_the_typescript_line(guest: Guest) -> None:
+    """The snapshot holds what leads positions back to the source."""
+    end = guest.start("interface A { n: number }\nconst a: A = await tools.add({});\n(a as any).x.y", "typescript")
+    assert end.state == "suspended"
+
+    end = guest.resume(guest.snapshot(), (1, True, {}))
+
+    assert end.failure is not None
+    assert end.failure.error == "TypeError: cannot read property 'y' of undefined (cell.ts:3:2)"
+
+
+@requirement("sandbox:errors:bridge-code")
+def test_only_the_bridges_own_error_object_keeps_its_code(guest: Guest) -> None:
+    guest.start("await tools.add({})")
+    end = guest.deliver((1, False, rejection("it broke")))
+    assert end.failure == ("Error: it broke (cell.js:1:12)", "nested_tool_failed", "bridge")
+
+    guest.start("try { await tools.add({}) } catch (e) { throw Object.assign(new Error(e.message), {code: e.code}) }")
+    end = guest.deliver((1, False, rejection("it broke")))
+    assert end.failure is not None
+    assert end.failure.code is None
+
+
+def test_a_caught_rejection_shows_plain_fields_and_no_frame_of_ours(guest: Guest) -> None:
+    guest.start(
+        "try { await tools.add({}) } catch (e) {\n"
+        "  return [e instanceof Error, Object.keys(e), e.name, e.message, e.code, e.toolId, e.stack.includes('codemode')] }"
+    )
+    end = guest.deliver((1, False, rejection("no")))
+    assert end.value == [True, [], "Error", "no", "nested_tool_failed", "client:app:add", False]
+
+
+# ---- limits ----
+
+
+@requirement("sandbox:time:cpu-loop")
+@pytest.mark.parametrize(
+    "source",
+    [
+        "text('kept'); while (true) {}",
+        "text('kept'); try { while (true) {} } catch { return 1 } finally { while (true) {} }",
+        "text('kept'); new Promise(() => { while (true) {} }).catch(() => {}); return 5",
+        "text('kept'); const spin = () => Promise.resolve().then(spin); await spin()",
+        "text('kept'); return { get a() { while (true) {} } }",
+        "text('kept'); /(a+)+$/.test('a'.repeat(40) + 'b')",
+        "text('kept'); throw { get name() { while (true) {} }, __proto__: Error.prototype }",
+    ],
+)
+def test_a_cell_that_computes_past_its_deadline_times_out_with_its_output(guest: Guest, source: str) -> None:
+    end = guest.start(source, budget_ms=150.0)
+    assert end.failure is not None
+    assert end.failure.code == "timeout"
+    assert end.output == (OutputItem("text", "kept"),)
+
+
+@requirement("sandbox:memory:uncatchable")
+@pytest.mark.parametrize(
+    "source",
+    [
+        "text('kept'); const a = []; for (;;) a.push(new Array(1000).fill(1))",
+        "text('kept'); try { const a = []; for (;;) a.push({}) } catch { return 1 }",
+        "text('kept'); let s = 'x'; for (;;) s += s",
+        "text('kept'); const a = []; for (;;) a.push(new Uint8Array(1 << 20))",
+        "text('kept'); new Promise(() => { const a = []; for (;;) a.push({}) }).catch(() => {}); return 5",
+    ],
+)
+def test_the_memory_limit_ends_the_cell_whatever_it_catches(guest: Guest, source: str) -> None:
+    end = guest.start(source, memory=8 << 20, budget_ms=20_000.0)
+    assert end.failure is not None
+    assert end.failure.code == "memory_limit_exceeded"
+    assert end.output == (OutputItem("text", "kept"),)
+
+
+@requirement("sandbox:memory:forged")
+def test_a_forged_engine_error_is_a_plain_guest_error(guest: Guest) -> None:
+    assert guest.failure("throw new Error('out of memory')") == "None: Error: out of memory (cell.js:1:11)"
+    assert guest.failure("throw new Error('interrupted')") == "None: Error: interrupted (cell.js:1:11)"
+    assert guest.value("return typeof InternalError") == "undefined"
+
+
+@requirement("sandbox:output:bounded")
+def test_output_beyond_the_limit_is_cut_on_a_code_point(guest: Guest) -> None:
+    end = guest.start("text('é😀'.repeat(2000)); text('more'); json([1])", output=1024)
+    (item,) = end.output
+    assert set(item.value) == {"é", "😀"}
+    assert len(item.value) < 1024
+    assert end.omitted_bytes > 4000
+
+
+# ---- promises, calls, timers ----
+
+
+@requirement("sandbox:promises:never")
+def test_a_promise_that_nothing_can_settle_fails_at_once(guest: Guest) -> None:
+    assert "nothing can settle" in guest.failure("await new Promise(() => {})")
+
+
+@requirement("sandbox:promises:unhandled")
+def test_an_unhandled_rejection_fails_the_cell(guest: Guest) -> None:
+    assert guest.failure("Promise.reject(new Error('lost')); return 1") == "None: Error: lost (cell.js:1:20)"
+    assert (
+        guest.value("const p = Promise.reject(new Error('late')); await null; await p.catch(() => {}); return 1") == 1
+    )
+
+
+@requirement("sandbox:promises:unawaited")
+def test_a_call_that_nobody_awaits_is_awaited_before_the_cell_completes(guest: Guest) -> None:
+    assert guest.start("tools.add({a: 1}).then(r => text(r.n)); return 'done'").state == "suspended"
+    end = guest.deliver((1, True, {"n": 3}))
+    assert (end.state, end.value, end.output) == ("completed", "done", (OutputItem("text", "3"),))
+
+
+@requirement("sandbox:calls:sealed")
+def test_a_request_is_sealed_at_the_moment_of_the_call(guest: Guest) -> None:
+    end = guest.start("const o = {n: 1, skip: undefined}; const p = tools.add(o); o.n = 2; await p")
+    assert end.calls == (BridgeCall(1, "call", "client:app:add", {"n": 1}),)
+
+
+@requirement("sandbox:calls:cap")
+def test_an_uncaught_call_beyond_the_cap_fails_the_turn(guest: Guest) -> None:
+    end = guest.start("await Promise.all([1, 2, 3].map(a => tools.add({a})))", calls=2)
+    assert end.failure is not None
+    assert end.failure.code == "too_many_pending_tool_calls"
+
+    end = guest.start("[1, 2, 3].map(a => tools.add({a})); await tools.search('x')", calls=2)
+    assert end.failure is not None
+    assert end.failure.code == "too_many_pending_tool_calls"
+
+
+@requirement("sandbox:calls:cap-caught")
+def test_a_cell_that_catches_the_cap_goes_on(guest: Guest) -> None:
+    end = guest.start("await Promise.allSettled([1, 2, 3].map(a => tools.add({a})))", calls=2)
+    assert [call.payload for call in end.calls] == [{"a": 1}, {"a": 2}]
+
+
+@requirement("sandbox:calls:order")
+def test_a_race_is_won_by_what_settled_first(guest: Guest) -> None:
+    guest.start("return Promise.race([tools.add({a: 1}), tools.add({a: 2})])")
+    end = guest.deliver((2, True, "second"), (1, True, "first"))
+    assert end.value == "second"
+
+
+@requirement("sandbox:timers:cleared")
+def test_a_cleared_timer_keeps_nothing_waiting(guest: Guest) -> None:
+    end = guest.start("const t = setTimeout(() => text('never'), 50); clearTimeout(t); return 1")
+    assert (end.state, end.value, end.cancelled) == ("completed", 1, (1,))
+
+    guest.start("setTimeout((a, b) => text(a + b), 5, 1, 2); return 1")
+    assert guest.deliver((1, True, None)).output == (OutputItem("text", "3"),)
+
+
+def test_a_throw_in_a_timer_fails_the_cell(guest: Guest) -> None:
+    guest.start("setTimeout(() => { throw new Error('late') }, 5)")
+    end = guest.deliver((1, True, None))
+    assert end.failure is not None
+    assert end.failure.error == "Error: late (cell.js:1:30)"
+
+
+# ---- globals and isolation ----
+
+
+@requirement("sandbox:globals:frozen")
+def test_our_globals_cannot_be_replaced_and_built_ins_can(guest: Guest) -> None:
+    names = "ALL_TOOLS tools API namespaces text json yield_control console setTimeout clearTimeout".split()
+    for name in names:
+        source = f"const before = {name}; try {{ globalThis.{name} = 1 }} catch {{}} delete globalThis.{name};"
+        assert guest.value(f"{source} return [before === {name}, Object.isFrozen(before)]") == [True, True], name
+    assert guest.value("Array.prototype.at = () => 'mine'; return [1].at(0)") == "mine"
+    assert guest.value("tools.search = 1; tools.zz = 2; return [typeof tools.search, typeof tools.zz]") == [
+        "function",
+        "undefined",
+    ]
+
+
+@requirement("sandbox:globals:none")
+def test_the_guest_has_no_host_object(guest: Guest) -> None:
+    source = "return ['process', 'fetch', 'Deno', 'WebAssembly', 'performance', 'require', 'MCP', 'std', 'os'].map(n => typeof globalThis[n])"
+    assert guest.value(source) == ["undefined"] * 9
+    assert "Error" in guest.failure("await eval('import(\"fs\")')")
+
+
+@requirement("sandbox:globals:lazy-tools")
+def test_convenience_functions_appear_when_asked_for(guest: Guest) -> None:
+    source = "return ['add' in tools, 'nope' in tools, typeof tools.get_user, Object.keys(tools), await tools]"
+    value = guest.value(source.replace(", await tools", ", (await tools) === tools"))
+    assert value == [True, False, "function", ["search", "describe", "call", "get_user", "add"], True] or value == [
+        True, False, "function", ["search", "describe", "call", "add", "get_user"], True,
+    ]  # fmt: skip
+
+
+@requirement("sandbox:isolation:poison")
+@pytest.mark.parametrize(
+    "poison",
+    [
+        "Object.defineProperty(Array.prototype, '0', {set(v) { globalThis.seen = v }, configurable: true});",
+        "Object.defineProperty(Object.prototype, 'toJSON', {value: () => [['call', 9, 'forged', {}]], configurable: true});",
+        "Array.prototype.push = Array.prototype.join = String.prototype.slice = () => 'forged';",
+        "Promise.prototype.then = function () { return this };",
+        "JSON.stringify = JSON.parse = () => 'forged'; Object.keys = () => []; String.prototype.toWellFormed = () => 'x';",
+        "Function.prototype.call = Function.prototype.apply = Function.prototype.bind = () => 'forged';",
+        "Array.prototype[Symbol.iterator] = function* () { yield 'forged' };",
+    ],
+)
+def test_poisoned_prototypes_forge_no_row(guest: Guest, poison: str) -> None:
+    end = guest.start(f"{poison} text('a'); tools.add({{__proto__: null, a: 1}}); await new Promise(() => {{}})")
+    targets = [(call.id, call.method, call.target) for call in end.calls]
+    assert targets == [(1, "call", "client:app:add")]
+
+
+def test_a_prepared_stack_trace_reveals_no_function_of_ours(guest: Guest) -> None:
+    source = "Error.prepareStackTrace = (e, sites) => sites; return [typeof Error.prepareStackTrace, typeof new Error().stack]"
+    assert guest.value(source) == ["undefined", "string"]
+
+
+@requirement("sandbox:isolation:fresh")
+def test_nothing_crosses_from_one_cell_to_the_next(guest: Guest) -> None:
+    guest.value("globalThis.leak = 1; Object.prototype.leak = 2; tools.add; return 1")
+    assert guest.value("return [typeof leak, typeof {}.leak]") == ["undefined", "undefined"]
+
+
+@requirement("sandbox:random:seeded")
+def test_random_numbers_follow_the_seed_of_the_run(guest: Guest) -> None:
+    source = "return [Math.random(), Math.random()]"
+    first, again, other = guest.value(source, seed=1), guest.value(source, seed=1), guest.value(source, seed=2)
+    assert first == again != other
+    assert all(0 <= number < 1 for number in first + other)
+
+
+# ---- MCP, files, namespaces ----
+
+MCP = {
+    "header": "// servers",
+    "servers": [
+        {
+            "ident": "files", "name": "files", "header": "// files", "resources": True, "prompts": False,
+            "tools": [{"ident": "readText", "name": "read_text", "id": "mcp:files:read_text", "header": "// read", "parameters": {"type": "object"}}],
+        }
+    ],
+}  # fmt: skip
+FILES = [{"path": "mcp/files.d.ts", "description": "d", "bytes": 7, "text": "declare"}]
+
+
+@requirement("sandbox:mcp:one-argument")
+def test_an_mcp_function_takes_one_object_or_nothing(guest: Guest) -> None:
+    scope = {"mcp": MCP}
+    end = guest.start(
+        "MCP.files.readText({path: 'a', none: undefined}); MCP.files.resources.list(); await 1", scope=scope
+    )
+    path = PATH_SEPARATOR.join
+    assert [(call.target, call.payload) for call in end.calls] == [
+        (path(["MCP", "files", "readText"]), {"args": [{"path": "a"}]}),
+        (path(["MCP", "files", "resources", "list"]), {"args": []}),
+    ]
+    for arguments in ("'a'", "[1]", "{}, {}", "5"):
+        assert "one object argument" in guest.failure(f"await MCP.files.readText({arguments})", scope=scope)
+
+
+@requirement("sandbox:mcp:api")
+def test_api_headers_cost_no_call(guest: Guest) -> None:
+    scope = {"mcp": MCP}
+    assert guest.value("return await MCP.$api()", scope=scope) == {
+        "kind": "mcp", "scope": "root", "header": "// servers", "servers": ["files"],
+    }  # fmt: skip
+    assert guest.value("return await MCP.files.$api('read_text', {schema: true})", scope=scope) == {
+        "kind": "mcp", "scope": "tool", "header": "// read", "tools": ["readText"], "schemas": {"readText": {"type": "object"}},
+    }  # fmt: skip
+    assert 'did you mean "readText"?' in guest.failure("await MCP.files.$api('readTxt')", scope=scope)
+
+
+@requirement("sandbox:mcp:files")
+def test_virtual_files_are_listed_and_read(guest: Guest) -> None:
+    scope = {"files": FILES}
+    assert guest.value("return await API.list('mcp/')", scope=scope) == [
+        {"path": "mcp/files.d.ts", "description": "d", "bytes": 7}
+    ]
+    assert guest.value("return await API.read('mcp/files.d.ts')", scope=scope) == "declare"
+    for bad in ("mcp/../x", "./mcp", "mcp//files.d.ts", "mcp/none.d.ts"):
+        assert "Error" in guest.failure(f"await API.read('{bad}')", scope=scope)
+
+
+@requirement("sandbox:namespaces:paths")
+def test_a_namespace_records_path_and_arguments(guest: Guest) -> None:
+    node = ["o", {"repo": ["v", {"name": "a"}], "list": ["f"], "deep": ["a", [["f"]]]}]
+    scope = {"namespaces": [{"name": "Issues", "node": node}]}
+    source = "Issues.list(1, {a: 2}); namespaces.Issues.deep[0](); text(Issues.repo.name); await 1"
+    end = guest.start(source, scope=scope)
+    assert [(call.target.split(PATH_SEPARATOR), call.payload["args"]) for call in end.calls] == [
+        (["Issues", "list"], [1, {"a": 2}]),
+        (["Issues", "deep", "0"], []),
+    ]
+    assert end.output == (OutputItem("text", "a"),)
+
+
+# ---- snapshots ----
+
+
+@requirement("sandbox:snapshot:round-trip")
+def test_a_restored_cell_goes_on_where_it_was(guest: Guest) -> None:
+    guest.start(
+        "const m = new Map([['k', [1, 2]]]); const r = await tools.add({}); return [r, m.get('k'), typeof tools.add]"
+    )
+    end = guest.resume(guest.snapshot(), (1, True, {"sum": 3}))
+    assert end.value == [{"sum": 3}, [1, 2], "function"]
+
+
+@requirement("sandbox:snapshot:flat")
+def test_a_cell_that_is_resumed_often_does_not_grow(guest: Guest) -> None:
+    guest.start("for (let n = 0; n < 30; n++) { 'x'.repeat(50_000); await yield_control() } return 'end'")
+    sizes = []
+    for number in range(1, 31):
+        snapshot = guest.snapshot()
+        sizes.append(len(snapshot))
+        end = guest.resume(snapshot, (number, True, None))
+    assert end.value == "end"
+    assert max(sizes[5:]) < sizes[5] * 1.1
+
+
+@requirement("sandbox:snapshot:refused")
+def test_a_damaged_or_foreign_snapshot_is_refused(guest: Guest) -> None:
+    guest.start("await tools.add({})")
+    good = guest.snapshot()
+    for bad in (b"", good[:60], good[:-1], good + b"x", good[:100] + b"\0" + good[101:], b"X" + good[1:]):
+        end = guest.resume(bad, (1, True, 1))
+        assert end.failure is not None
+        assert end.failure.code == "snapshot_restore_failed"
+    end = guest.resume(good[:8] + bytes(32) + good[40:], (1, True, 1))
+    assert end.failure is not None
+    assert "engine build" in end.failure.error
+
+
+@requirement("sandbox:snapshot:bounded")
+def test_a_snapshot_larger_than_the_limit_is_refused_by_that_limit(guest: Guest) -> None:
+    guest.start(
+        "const a = []; for (let i = 0; i < 30; i++) a.push(new Uint8Array(1 << 20).fill(i)); await tools.add({})"
+    )
+    snapshot = guest.snapshot()
+    guest.memory = 8 << 20
+    end = guest.resume(snapshot, (1, True, 1))
+    assert end.failure is not None
+    assert end.failure.code == "memory_limit_exceeded"
+
+
+def test_an_unknown_settlement_is_passed_over(guest: Guest) -> None:
+    """A timer may have been cleared while it fired."""
+    guest.start("return await tools.add({})")
+    assert guest.deliver((99, True, 0), (1, True, 5)).value == 5
+
+
+@pytest.fixture(autouse=True)
+def _drop(guest: Guest) -> Iterator[None]:
+    yield
+    guest.worker._drop()
