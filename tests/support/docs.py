@@ -13,7 +13,7 @@ Examples are fenced blocks. What a fence's language means:
     text      pictures; not run
 
 `python -m tests.support.docs` rewrites what stands between `<!-- generated: NAME -->` and
-`<!-- end -->` in every page from the tables in the code.
+`<!-- end -->` in every page from the tables and the help in the code.
 """
 
 import os
@@ -21,16 +21,18 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from codemode.cli.status import STATUS_OF_CODE
 from codemode.core import errors, limits
 from codemode.runs import TRANSITIONS
-from tests.support.cells import BOUND_S, ROOT
+from tests.support.cells import BOUND_S, COMMAND, ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"console", "js", "ts", "toml", "python", "json", "sh", "text"}
+COMMANDS = ("run", "wait", "runs", "abort", "trace", "catalog", "debug-payload")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _GENERATED = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _RUN_ID = re.compile(r"cm_[0-9a-f]{8}-[0-9a-f-]{27}")
@@ -167,7 +169,21 @@ def _states_table() -> str:
     return "\n".join(rows)
 
 
+def _help(*command: str) -> str:
+    """Show what `codemode COMMAND --help` prints on a terminal of 90 columns."""
+    done = subprocess.run(
+        [*COMMAND, *command, "--help"],
+        env={**os.environ, "COLUMNS": "90", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return f"```text\n{done.stdout.strip()}\n```"
+
+
 GENERATORS: dict[str, Callable[[], str]] = {
+    "help": _help,
+    **{f"help-{name}": partial(_help, name) for name in COMMANDS},
     "limits": _limits_table,
     "constants": _constants_table,
     "codes": _codes_table,
