@@ -194,6 +194,7 @@ class Instance:
         self._trap = ctypes.POINTER(ffi.wasm_trap_t)()
         self._kept: tuple[Any, ...] = ()  # ctypes values whose raw addresses the calls below hold
         self._calls: dict[str, Callable[..., int]] = {}
+        self._outer = machine.running  # a parser's instance runs while a cell's is alive
         self.enter()
         self._instance = machine.linker.instantiate(self.store, machine.module)._instance  # noqa: SLF001 as above
         self._memory = ctypes.byref(self._export("memory").of.memory)
@@ -268,7 +269,8 @@ class Instance:
     def close(self) -> None:
         """Free the memory at once rather than at some collection."""
         if self.machine.running is self:
-            self.machine.running = None
+            self.machine.running = self._outer
+        self._outer = None
         self._calls.clear()
         self.store.close()
 

@@ -19,6 +19,10 @@ REQUIREMENTS = {
         "contract 3",
         "An uncaught error carries name, message and position in the author's source.",
     ),
+    "sandbox:errors:near-names": (
+        "issue 3",
+        "A ReferenceError, and a call of a tool that is not there, name what is near.",
+    ),
     "sandbox:errors:bridge-code": ("contract 3", "Only an error object that the bridge made keeps its code."),
     "sandbox:promises:never": ("contract 4", "A result promise that can never settle fails at once, saying so."),
     "sandbox:promises:unhandled": ("contract 4", "An unhandled rejection makes the run failed."),

@@ -31,7 +31,10 @@ def test_a_returned_value_completes_the_turn(guest: Guest) -> None:
     [
         ("\n  null.x;\n1", "None: TypeError: cannot read property 'x' of null (cell.js:2:3)"),
         ("text('a');\n\nthrow new RangeError('no')", "None: RangeError: no (cell.js:3:11)"),
-        ("await null;\nfoo()", "None: ReferenceError: foo is not defined (cell.js:2:1)"),
+        (
+            "await null;\nfoo()",
+            "None: ReferenceError: foo is not defined; a cell has ECMAScript, tools, ALL_TOOLS, API, text, json, yield_control, console and setTimeout (cell.js:2:1)",
+        ),
         ("[1].map(() => {\n  throw new Error('inner')\n})", "None: Error: inner (cell.js:2:13)"),
         ("throw 5", "None: the cell threw 5, not an Error"),
         ("throw null", "None: the cell threw null, not an Error"),
@@ -39,6 +42,21 @@ def test_a_returned_value_completes_the_turn(guest: Guest) -> None:
 )
 def test_an_uncaught_error_names_its_place(guest: Guest, source: str, expected: str) -> None:
     assert guest.failure(source) == expected
+
+
+@requirement("sandbox:errors:near-names")
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [
+        ("return tool.add({})", 'did you mean "tools"?'),
+        ("return await add({a: 1})", 'did you mean "tools.add"?'),
+        ("return await fetch('x')", "a cell has ECMAScript, tools"),
+        ("return await tools.ad({})", 'there is no tool "tools.ad"; did you mean "tools.add"?'),
+        ("return await tools.get_users({})", 'did you mean "tools.get_user"?'),
+    ],
+)
+def test_a_wrong_name_is_answered_with_a_near_one(guest: Guest, source: str, hint: str) -> None:
+    assert hint in guest.failure(source)
 
 
 @requirement("sandbox:errors:position")
@@ -95,6 +113,15 @@ def test_a_cell_that_computes_past_its_deadline_times_out_with_its_output(guest:
     assert end.failure is not None
     assert end.failure.code == "timeout"
     assert end.output == (OutputItem("text", "kept"),)
+
+
+@requirement("sandbox:time:cpu-loop")
+def test_a_cell_that_needed_a_parser_still_has_its_own_deadline(guest: Guest) -> None:
+    """A parser's VM runs while the cell's is alive; polls afterwards must reach the cell's again."""
+    source = "function q() { for (let i = 0; i < 3e5; i++); return 1 }\nreturn q()"
+    assert guest.value(source) == 1
+    assert guest.value(source, "typescript") == 1
+    assert "timeout" in guest.failure("function q() { for (;;); }\nreturn q()", budget_ms=150.0)
 
 
 @requirement("sandbox:memory:uncatchable")

@@ -26,6 +26,7 @@
   const NativeError = Error;
   const NativeTypeError = TypeError;
   const NativeRangeError = RangeError;
+  const NativeReferenceError = ReferenceError;
   const NativePromise = Promise;
   const NativeProxy = Proxy;
   const nativeThen = uncurry(NativePromise.prototype.then);
@@ -372,10 +373,12 @@
   // Ten thousand tools cost a cell nothing until it asks for one, or for all of them.
   const toolbox = { __proto__: null, search, describe, call };
   let complete = false;
+  let missed = ""; // the last name that was asked for and is no tool's
   const install = (name) => {
-    if (typeof name === "string" && !complete && !hasOwn(toolbox, name)) {
+    if (typeof name === "string" && !hasOwn(toolbox, name)) {
       const id = toolNames()[name];
-      if (id !== undefined) {
+      if (id === undefined) missed = name;
+      else if (!complete) {
         const bound = freeze((input) => callTool(new NativeError(), id, input));
         defineProperty(toolbox, name, { value: bound, enumerable: true, writable: false, configurable: false, __proto__: null });
       }
@@ -513,6 +516,12 @@
     }
     return best === "" ? "" : '; did you mean "' + best + '"?';
   };
+
+  const GLOBALS = [
+    { name: "ALL_TOOLS" }, { name: "tools" }, { name: "MCP" }, { name: "API" }, { name: "namespaces" }, { name: "text" },
+    { name: "json" }, { name: "yield_control" }, { name: "console" }, { name: "setTimeout" }, { name: "clearTimeout" },
+    { name: "queueMicrotask" },
+  ];
 
   // ---- MCP and namespaces ----
   const SEPARATOR = "\x1f";
@@ -729,13 +738,33 @@
     } else sealed = shown;
   };
 
+  // What the author may have meant, for the two errors that a wrong name ends in.
+  const hint = (reason, message) => {
+    if (isInstance(NativeReferenceError, reason)) {
+      const end = indexOf(message, " is not defined");
+      if (end <= 0) return "";
+      const name = slice(message, 0, end);
+      if (toolNames()[name] !== undefined) return '; did you mean "tools.' + name + '"?';
+      const close = near(name, GLOBALS, "name");
+      return close === "" ? "; a cell has ECMAScript, tools, ALL_TOOLS, API, text, json, yield_control, console and setTimeout" : close;
+    }
+    if (isInstance(NativeTypeError, reason) && message === "not a function" && missed !== "") {
+      const rows = [];
+      const names = keys(toolNames());
+      for (let i = 0; i < names.length; i++) own(rows, i, { name: "tools." + names[i] });
+      return '; there is no tool "tools.' + missed + '"' + near("tools." + missed, rows, "name");
+    }
+    return "";
+  };
+
   const explain = (reason) => {
     if (!isError(reason)) return '{"thrown":' + encodeRoot(reason, "thrown", false) + "}";
     const code = getCode(codeOf, reason);
     const { stack } = reason;
+    const message = toString(reason.message);
     return (
       '{"name":' + quote(toString(reason.name)) +
-      ',"message":' + quote(toString(reason.message)) +
+      ',"message":' + quote(message + hint(reason, message)) +
       ',"stack":' + (typeof stack === "string" ? quote(stack) : '""') +
       ',"code":' + (code === undefined ? "null" : quote(code)) + "}"
     );

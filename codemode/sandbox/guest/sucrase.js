@@ -54,12 +54,28 @@ function parseCell(source) {
     return { text: source, tokens: parseTokens(source), lead: 0 };
   } catch (error) {
     const text = `(${withoutEnd(source)}\n)`;
-    try {
-      return { text, tokens: parseTokens(text), lead: 1 };
-    } catch {
-      throw error;
-    }
+    const tokens = tokensOrNull(text);
+    if (tokens === null || !isOneGroup(tokens)) throw error;
+    return { text, tokens, lead: 1 };
   }
+}
+
+function tokensOrNull(text) {
+  try {
+    return parseTokens(text);
+  } catch {
+    return null;
+  }
+}
+
+// Whether our parentheses close each other; those of `1)(); (2` do not.
+function isOneGroup(tokens) {
+  let depth = 0;
+  const closed = tokens.findIndex(({ type }) => {
+    if (type === tt.parenL) depth++;
+    return type === tt.parenR && --depth === 0;
+  });
+  return tokens[closed + 1].type === tt.eof;
 }
 
 // Not `replace(/[\s;]+$/, "")`, which takes quadratic time on blanks that end in something else.
