@@ -37,7 +37,7 @@ def build_surface(
     Args:
         sources: Tools of the catalog by source, `{"openclaw": 1, "plugin": 0, "mcp": 3, "client": 2}`;
             only whether there are any MCP tools matters.
-        scope: What the guest sees beside the catalog; its prompts are appended.
+        scope: What the guest sees beside the catalog; its prompts are taken in.
         languages: The languages that are switched on.
         limits: The limits in force, for the one number that a program must heed.
 
@@ -53,9 +53,9 @@ def _build_exec(mcp: bool, prompts: tuple[str, ...], languages: tuple[Language, 
         _EXEC_INTRO.replace("{titles}", titles),
         _EXEC_RULES,
         *([_EXEC_MCP] if mcp else []),
+        *prompts,
         _EXEC_CALLS.replace("{calls}", str(limits.max_pending_tool_calls)),
         _EXEC_RESULT,
-        *prompts,
     ]
     has_default = "javascript" in languages
     properties: dict[str, Json] = {

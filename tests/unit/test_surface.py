@@ -70,7 +70,7 @@ def test_mcp_is_mentioned_only_where_a_server_is_visible() -> None:
 
 
 @requirement("surface:description:only-visible")
-def test_prompts_of_visible_namespaces_are_appended() -> None:
+def test_prompts_of_visible_namespaces_are_taken_in() -> None:
     prompt = "Use Issues.list(params)."
 
     assert prompt in surface(prompts=(prompt,))[0].description.splitlines()
