@@ -78,4 +78,9 @@ REQUIREMENTS = {
     ),
     "redact:text:secrets": ("contract 10", "Known secrets, credential-looking text and private paths never leave."),
     "limits:table:clamp": ("contract 2", "Numbers out of range are clamped and the clamp is reported."),
+    "json:guest:rules": ("contract 6", "JavaScript values become JSON by the adapter's rules, everywhere the same."),
+    "json:guest:refused": (
+        "contract 6",
+        "Binary, Promise, cycle and too deep values are errors that name path and remedy.",
+    ),
 }

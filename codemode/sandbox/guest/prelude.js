@@ -54,8 +54,9 @@
     Number: uncurry(Number.prototype.valueOf),
     String: uncurry(String.prototype.valueOf),
     Boolean: uncurry(Boolean.prototype.valueOf),
+    BigInt: uncurry(BigInt.prototype.valueOf),
   };
-  const classes = { Map, Set, Date, DataView, ArrayBuffer, SharedArrayBuffer, Number, String, Boolean };
+  const classes = { Map, Set, Date, DataView, ArrayBuffer, SharedArrayBuffer, Number, String, Boolean, BigInt };
   const codeOf = new WeakMap();
   const getCode = uncurry(WeakMap.prototype.get);
   const setCode = uncurry(WeakMap.prototype.set);
