@@ -19,7 +19,7 @@ from codemode.core.events import (
 )
 from codemode.core.types import Json
 
-_LIMIT_FAILURES = {
+_LIMIT_FAILURES: dict[str, str] = {
     ErrorCode.TIMEOUT: "timeout",
     ErrorCode.MEMORY_LIMIT_EXCEEDED: "memory",
     ErrorCode.SNAPSHOT_LIMIT_EXCEEDED: "snapshot",
@@ -98,6 +98,6 @@ class Telemetry:
             self._tool_ids[event.tool_id] = None
 
     def _add_failure(self, code: str | None) -> None:
-        limit = _LIMIT_FAILURES.get(ErrorCode(code)) if code else None
+        limit = _LIMIT_FAILURES.get(code) if code else None
         if limit is not None:
             self._limits[limit] += 1
