@@ -12,6 +12,7 @@ from codemode.core.limits import MAX_JSON_DEPTH
 from codemode.core.types import Json
 
 Test = Callable[[Any], bool]
+_ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*\Z")
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 
 
@@ -68,7 +69,9 @@ _RULES: dict[str, tuple[Test, str]] = {
         ("multipleOf", (lambda value: _is_number(value) and value > 0, "a number above 0")),
         ("uniqueItems deprecated readOnly writeOnly", (_is_flag, "true or false")),
         ("format title description contentMediaType contentEncoding $comment $schema", (_is_text, "a text")),
-        ("$ref $dynamicRef $id $anchor $dynamicAnchor", (_is_text, "a text")),
+        ("$ref $dynamicRef", (_is_text, "a text")),
+        ("$id", (lambda value: _is_text(value) and "#" not in value[:-1], "a text without a fragment")),
+        ("$anchor $dynamicAnchor", (lambda value: _is_text(value) and bool(_ANCHOR.match(value)), "a plain name")),
         ("pattern", (_is_pattern, "a regular expression")),
         ("enum examples", (_is_list, "a list")),
         ("required", (_is_text_set, "a list of different texts")),

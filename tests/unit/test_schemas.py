@@ -1,0 +1,281 @@
+"""JSON Schema without a library agrees with the library."""
+
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codemode.core.acceptor import compile_acceptor
+from codemode.core.limits import MAX_JSON_DEPTH
+from codemode.core.schemas import find_schema_fault
+from codemode.validation import compile_check
+from tests.requirements import requirement
+
+TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from([0.0, 1.0, -0.0, 1.5]), st.text("ab", max_size=3)
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=3),
+    max_leaves=6,
+)
+JUNK = st.one_of(
+    SCALARS, st.lists(SCALARS, max_size=2), st.dictionaries(st.sampled_from(["a", "type"]), SCALARS, max_size=2)
+)
+TYPE_NAMES = st.sampled_from(TYPES) | st.lists(st.sampled_from(TYPES), min_size=1, max_size=3, unique=True)
+NAME_LISTS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=3, unique=True)
+COUNTS = st.integers(0, 3) | st.just(2.0)
+
+
+def keywords(inner):
+    return {
+        "type": TYPE_NAMES,
+        "required": NAME_LISTS,
+        "enum": st.lists(VALUES, max_size=4),
+        "const": VALUES,
+        "properties": st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2),
+        "patternProperties": st.dictionaries(st.sampled_from(["a", "^b$", "["]), inner, max_size=2),
+        "additionalProperties": inner,
+        "items": inner,
+        "prefixItems": st.lists(inner, max_size=2),
+        "anyOf": st.lists(inner, max_size=2),
+        "allOf": st.lists(inner, max_size=2),
+        "not": inner,
+        "minimum": st.integers(-2, 2) | st.just(0.5),
+        "maximum": st.integers(-2, 2),
+        "exclusiveMinimum": st.integers(-2, 2),
+        "exclusiveMaximum": st.integers(-2, 2),
+        "minLength": COUNTS,
+        "maxLength": COUNTS,
+        "minItems": COUNTS,
+        "maxItems": COUNTS,
+        "uniqueItems": st.booleans(),
+        "multipleOf": st.sampled_from([0, 1, 0.5, -1]),
+        "pattern": st.sampled_from(["a", "^b", "("]),
+        "dependentRequired": st.dictionaries(st.sampled_from(["a"]), NAME_LISTS, max_size=1),
+        "$anchor": st.sampled_from(["a", "1", "a-b", "a b"]),
+        "$id": st.sampled_from(["https://x/y", "a#b", "a#"]),
+        "title": st.just("t"),
+        "default": VALUES,
+        "x-vendor": JUNK,
+    }
+
+
+def schemas(spoil: bool):
+    def build(inner):
+        known = keywords(inner)
+        options = {key: (JUNK | value if spoil else value) for key, value in known.items()}
+        return st.lists(st.sampled_from(sorted(known)), max_size=4, unique=True).flatmap(
+            lambda names: st.fixed_dictionaries({name: options[name] for name in names})
+        )
+
+    return st.recursive(st.booleans() | st.just({}), build, max_leaves=6)
+
+
+def is_schema(schema) -> bool:
+    try:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except jsonschema.SchemaError:
+        return False
+    return True
+
+
+@requirement("manifest:schema:agrees")
+@settings(max_examples=400, deadline=None)
+@given(schemas(spoil=True))
+def test_the_table_of_rules_agrees_with_the_meta_schema(schema):
+    assert (find_schema_fault(schema) is None) == is_schema(schema)
+
+
+@requirement("executor:schema:fast-path-agrees")
+@settings(max_examples=600, deadline=None)
+@given(schemas(spoil=False).filter(is_schema), st.lists(VALUES, min_size=1, max_size=6))
+def test_what_the_quick_check_accepts_is_valid(schema, values):
+    accepts = compile_acceptor(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+
+    for value in values:
+        if accepts is not None and accepts(value):
+            assert validator.is_valid(value)
+
+
+@requirement("executor:schema:fast-path-agrees")
+@settings(max_examples=300, deadline=None)
+@given(schemas(spoil=False).filter(is_schema), VALUES)
+def test_the_whole_check_agrees_with_the_library(schema, value):
+    if isinstance(schema, dict):
+        assert (compile_check(schema)(value) is None) == jsonschema.Draft202012Validator(schema).is_valid(value)
+
+
+COMMON = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "minLength": 1, "maxLength": 5, "description": "d", "format": "uuid"},
+        "count": {"type": "integer", "minimum": 0, "maximum": 9, "default": 1},
+        "share": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        "state": {"enum": ["open", None, 1]},
+        "kind": {"const": "a"},
+        "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "either": {"type": ["boolean", "null"]},
+        "extra": {"type": "object", "additionalProperties": {"type": "integer"}},
+    },
+    "required": ["id"],
+    "additionalProperties": False,
+}
+FULL = {
+    "id": "é😀",
+    "count": 2.0,
+    "share": 0.5,
+    "state": None,
+    "kind": "a",
+    "tags": ["x", "y"],
+    "note": None,
+    "either": True,
+    "extra": {"k": 1},
+}
+
+
+def test_the_quick_check_knows_the_schemas_that_tools_have():
+    accepts = compile_acceptor(COMMON)
+
+    assert accepts is not None
+    assert accepts({"id": "a"})
+    assert accepts(FULL)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": ""},
+        {"id": "abcdef"},
+        {"id": None},
+        {"count": -1},
+        {"count": 10},
+        {"count": 1.5},
+        {"count": True},
+        {"share": 0},
+        {"share": 1},
+        {"state": "shut"},
+        {"state": True},
+        {"kind": "b"},
+        {"tags": []},
+        {"tags": ["x", "y", "z"]},
+        {"tags": [1]},
+        {"note": 1},
+        {"either": 0},
+        {"extra": {"k": "v"}},
+        {"other": 1},
+    ],
+)
+def test_each_common_rule_refuses(change):
+    assert not compile_acceptor(COMMON)(FULL | change)
+    assert compile_check(COMMON)(FULL | change) is not None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"oneOf": [{}]},
+        {"$ref": "#/$defs/a"},
+        {"items": [{}]},
+        {"enum": [[1]]},
+        {"properties": {"a": {"pattern": "x"}}},
+        {"additionalProperties": {"not": {}}},
+        {"anyOf": [{"if": {}}]},
+        {"$schema": "http://json-schema.org/draft-04/schema#"},
+        False,
+    ],
+)
+def test_the_quick_check_leaves_what_it_does_not_know(schema):
+    assert compile_acceptor(schema) is None
+
+
+@requirement("executor:schema:path-and-rule")
+@pytest.mark.parametrize(
+    ("schema", "value", "fault"),
+    [
+        (COMMON, {}, "input: 'id' is a required property (rule: required)"),
+        (COMMON, {"id": 7}, "input.id: 7 is not of type 'string' (rule: type)"),
+        (COMMON, {"id": "a", "tags": ["a", 2]}, "input.tags[1]: 2 is not of type 'string' (rule: type)"),
+        (COMMON, [], "input: [] is not of type 'object' (rule: type)"),
+        ({"pattern": "^a$"}, "b", "input: 'b' does not match '^a$' (rule: pattern)"),
+        (
+            {"type": "objekt"},
+            {},
+            "the tool's schema is not valid: 'objekt' is not valid under any of the given schemas",
+        ),
+        ({"$ref": "#/$defs/none"}, {}, "the tool's schema has a reference that leads nowhere: "),
+    ],
+)
+def test_a_rejection_names_path_and_rule(schema, value, fault):
+    assert (compile_check(schema)(value) or "").startswith(fault)
+
+
+def test_a_long_value_is_cut_in_the_rejection():
+    fault = compile_check({"type": "integer"})("x" * 10_000)
+
+    assert fault is not None
+    assert len(fault) < 600
+
+
+@requirement("executor:schema:no-download")
+def test_a_reference_to_a_url_is_never_fetched():
+    fault = compile_check({"properties": {"a": {"$ref": "http://127.0.0.1:9/schema.json"}}})({"a": 1})
+
+    assert fault == (
+        "the tool's schema has a reference that leads nowhere: Unresolvable: http://127.0.0.1:9/schema.json"
+    )
+
+
+def test_a_recursive_schema_and_a_deep_value_end_in_a_rejection():
+    tree = {"$ref": "#/$defs/t", "$defs": {"t": {"items": {"$ref": "#/$defs/t"}, "type": ["array", "null"]}}}
+    deep = None
+    for _ in range(5000):
+        deep = [deep]
+
+    assert compile_check(tree)([[None]]) is None
+    assert compile_check(tree)(deep) == "the value or the tool's schema is nested too deeply"
+
+
+def test_a_schema_that_is_too_deep_is_a_fault():
+    deep = {}
+    for _ in range(MAX_JSON_DEPTH + 1):
+        deep = {"items": deep}
+
+    assert "is nested deeper than 100 levels" in (find_schema_fault(deep) or "")
+
+
+@pytest.mark.parametrize(
+    ("schema", "fault"),
+    [
+        ({"$defs": {"a~/b": {}}, "$ref": "#/$defs/a~0~1b"}, None),
+        ({"anyOf": [{}], "$ref": "#/anyOf/0"}, None),
+        ({"anyOf": [{}], "$ref": "#/anyOf/1"}, "/$ref leads nowhere: #/anyOf/1"),
+        ({"$ref": "#"}, None),
+        ({"$ref": 5}, "/$ref must be a text"),
+        ([], "the schema must be a table (or true or false)"),
+        ({"dependentRequired": {"a": "b"}}, "/dependentRequired must be a table of text lists"),
+        ({"properties": []}, "/properties must be a table of schemas"),
+    ],
+)
+def test_references_and_shapes_are_looked_into(schema, fault):
+    assert find_schema_fault(schema) == fault
+
+
+@requirement("executor:schema:lean")
+def test_a_valid_input_of_a_common_schema_imports_no_library():
+    program = (
+        "import sys; from codemode.validation import compile_check; from tests.unit.test_schemas import COMMON; "
+        "mods = set(m for m in sys.modules if m.startswith('jsonschema')); [sys.modules.pop(m) for m in mods]; "
+        "assert compile_check(COMMON)({'id': 'a'}) is None; print('jsonschema' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout.strip() == "False"
