@@ -119,3 +119,4 @@ UPKEEP_MS = 250  # how often a process with live runs writes events and heeds ab
 SWEEP_MS = 30_000  # how often it expires runs
 HTTP_SILENCE_MS = 300_000  # an http tool without a timeoutMs gives up when nothing arrives for so long
 COMMAND_FLUSH_MS = 250  # what a finished command's children may still write before its group is killed
+CALL_EXIT_MS = 2000  # how long the end of a session waits for calls that it cancelled

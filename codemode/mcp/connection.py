@@ -1,0 +1,279 @@
+"""One connection to one server: opened once, used by many calls at a time, ended once.
+
+A task of its own holds the transport from handshake to end, as the SDK demands, and reaps the
+server's process. When the conversation ends, for whatever reason, open requests reject at once
+and the connection is dead; `connections` makes a new one for the next call.
+"""
+
+import asyncio
+import gc
+import importlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from codemode.core.redact import Redactor
+from codemode.core.types import Json
+from codemode.mcp.failures import (
+    FailureKind,
+    RequestFailed,
+    ServerFailure,
+    ServerUnavailable,
+    describe_exit,
+    explain_status,
+)
+from codemode.mcp.guard import Guard
+from codemode.mcp.process import Command, ServerProcess
+from codemode.mcp.servers import Resolved, ServerSpec, resolve
+
+if TYPE_CHECKING:
+    from codemode.mcp import sdk
+
+_LAST_BREATH_S = 0.5  # from the end of a server's output to its exit status
+_SHOWN_CHARS = 120  # of a stray line, in a warning
+_BAD_STATUS = 400
+
+
+class Surroundings(NamedTuple):
+    """What all connections share: variables, redaction, the watchdog, and where warnings go."""
+
+    environment: Mapping[str, str]
+    redactor: Redactor
+    guard: Guard
+    warn: Callable[[str], None]
+
+
+class Connection:
+    """A conversation with a server, and the process behind it if there is one."""
+
+    conversation: "sdk.Conversation"  # what the server told of itself; after `open`
+
+    def __init__(self, spec: ServerSpec, around: Surroundings) -> None:
+        """Prepare a connection; `open` makes it."""
+        self._spec = spec
+        self._around = around
+        self._process: ServerProcess | None = None
+        self._ready = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._explained = asyncio.Event()
+        self._hung_up = False
+        self._cause: tuple[FailureKind, str] = ("offline", "closed the connection.")
+        self._exit_status: int | None = None
+        self._http_status = 0
+        self._warned: set[str] = set()
+        self.tools_changed = False  # the server said so since the last listing
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether a request can be made."""
+        return self._ready.is_set() and not self._ended.is_set()
+
+    async def open(self) -> None:
+        """Connect and shake hands, within the server's `startTimeoutMs`.
+
+        Raises:
+            InvalidConfig: A variable of its definition is unset.
+            ServerUnavailable: It cannot be used.
+
+        Contract: mcp:start:timeout, mcp:start:failure-kinds
+        """
+        resolved = resolve(self._spec, self._around.environment)
+        self._around.redactor.learn(resolved.secrets)
+        self._task = asyncio.create_task(self._live(resolved))
+        ready = asyncio.create_task(self._ready.wait())
+        limit_ms = self._spec.start_timeout_ms
+        try:
+            await asyncio.wait({self._task, ready}, timeout=limit_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
+            if self._ready.is_set():
+                return
+            if not self._task.done():
+                await self.close()
+                self._cause = "timeout", f"did not answer within startTimeoutMs = {limit_ms} ms."
+            raise ServerUnavailable(self._failure(*self._cause))
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+        finally:
+            ready.cancel()
+
+    async def request(
+        self, method: str, params: Mapping[str, Json], on_progress: Callable[[Json], None] | None = None
+    ) -> dict[str, Json]:
+        """Send a request and return the server's result untouched, within `callTimeoutMs`.
+
+        Raises:
+            ServerUnavailable: No answer, or an error for one; the sentence says which.
+
+        Contract: mcp:call:native-result, mcp:call:timeout, mcp:call:death, mcp:call:cancelled
+        """
+        return await self._ask(method, params, ("callTimeoutMs", self._spec.call_timeout_ms), on_progress)
+
+    async def ask_list(self, method: str, params: Mapping[str, Json]) -> dict[str, Json]:
+        """Send a request that belongs to the start of a server, within `startTimeoutMs`.
+
+        Raises:
+            ServerUnavailable: As `request` does.
+        """
+        return await self._ask(method, params, ("startTimeoutMs", self._spec.start_timeout_ms), None)
+
+    async def close(self) -> None:
+        """End the conversation and the process, whatever state they are in.
+
+        Contract: mcp:close:no-process-left
+        """
+        self._ended.set()
+        if not self._ready.is_set():
+            self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(self._task)
+
+    async def _ask(
+        self,
+        method: str,
+        params: Mapping[str, Json],
+        limit: tuple[str, int],
+        on_progress: Callable[[Json], None] | None,
+    ) -> dict[str, Json]:
+        setting, limit_ms = limit
+        try:
+            return await self.conversation.request(method, params, limit_ms, on_progress)
+        except RequestFailed as error:
+            if error.reason == "timeout":
+                failure = self._failure("timeout", f"did not answer {method} within {setting} = {limit_ms} ms.")
+            elif error.reason == "refused":
+                failure = self._refusal(method, str(error))
+            else:
+                await self._explained.wait()
+                kind, why = self._cause
+                failure = self._failure(kind, f"{why[:-1]} during {method}, which may have taken effect.")
+            raise ServerUnavailable(failure) from error
+
+    async def _live(self, resolved: Resolved) -> None:
+        try:
+            if resolved.command is not None and not await self._spawn(resolved.command):
+                return
+            await asyncio.to_thread(_load_sdk)  # after the spawn, so that the server starts meanwhile
+            await self._talk(resolved)
+        finally:
+            self._ended.set()
+            await self._explain_end()
+            if self._process is not None:
+                await self._process.close()
+                self._around.guard.forget(self._process.pid)
+
+    async def _spawn(self, command: Command) -> bool:
+        try:
+            self._process = await ServerProcess.spawn(command)
+        except (OSError, ValueError) as error:
+            self._cause = "offline", _explain_spawn(command, error)
+            return False
+        self._around.guard.watch(self._process.pid)
+        return True
+
+    async def _talk(self, resolved: Resolved) -> None:
+        from codemode.mcp import sdk  # loaded by now
+
+        if self._process is not None:
+            await self._converse(sdk.open_stdio(self._process, self._hear_noise))
+            return
+        openers = {"http": sdk.open_http, "sse": sdk.open_sse}
+        if self._spec.transport != "auto":
+            await self._converse(openers[self._spec.transport](resolved.url, resolved.headers, self._hear_status))
+            return
+        await self._converse(sdk.open_http(resolved.url, resolved.headers, self._hear_status))
+        first = self._cause
+        if not self._ready.is_set() and _suggests_sse(self._http_status):
+            await self._converse(sdk.open_sse(resolved.url, resolved.headers, self._hear_status))
+            self._cause = self._cause if self._ready.is_set() else first
+
+    async def _converse(self, streams: "sdk.Streams") -> None:
+        from codemode.mcp import sdk  # loaded by now
+
+        self._ended.clear()
+        listener = sdk.Listener(self._hear_request, self._hear_change, self._hear_end)
+        try:
+            async with sdk.converse(streams, listener) as conversation:
+                self.conversation = conversation
+                self._ready.set()
+                await self._ended.wait()
+        except sdk.FAILURES as error:
+            is_status = self._http_status >= _BAD_STATUS
+            self._cause = explain_status(self._http_status) if is_status else sdk.explain(error)
+
+    async def _explain_end(self) -> None:
+        if self._process is not None and self._hung_up:
+            await self._process.wait_exit(_LAST_BREATH_S)
+            self._exit_status = self._process.exit_status
+            if self._process.fault is not None:
+                self._cause = "protocol", f"was disconnected: {self._process.fault}."
+            elif self._exit_status is not None:
+                self._cause = "exited", f"{describe_exit(self._exit_status)}."
+            else:
+                self._cause = "exited", "closed its stdout."
+        self._explained.set()
+
+    def _hear_noise(self, line: str) -> None:
+        shown = line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…"
+        self._warn_once("noise", f"writes lines to stdout that are no MCP messages; they are skipped. First: {shown}")
+
+    def _hear_request(self, method: str) -> None:
+        self._warn_once(method, f"asked for {method}; it was declined, as nobody is there to answer.")
+
+    def _hear_change(self) -> None:
+        self.tools_changed = True
+
+    def _hear_end(self) -> None:
+        self._hung_up = True
+        self._ended.set()
+
+    def _hear_status(self, status: int) -> None:
+        self._http_status = status
+
+    def _warn_once(self, topic: str, what: str) -> None:
+        if topic not in self._warned:
+            self._warned.add(topic)
+            self._around.warn(self._around.redactor.text(f'MCP server "{self._spec.name}" {what}'))
+
+    def _refusal(self, method: str, text: str) -> ServerFailure:
+        if self._http_status < _BAD_STATUS:
+            return self._failure("protocol", f"answered {method} with {text}.")
+        if self._http_status == 404:  # the session is gone: the next call begins a new one
+            self._ended.set()
+        return self._failure(*explain_status(self._http_status))
+
+    def _failure(self, kind: FailureKind, why: str) -> ServerFailure:
+        redact = self._around.redactor.text
+        return ServerFailure(
+            server=self._spec.name,
+            kind=kind,
+            message=redact(f'MCP server "{self._spec.name}" {why}'),
+            exit_status=self._exit_status,
+            stderr=redact(self._process.stderr_tail) if self._process is not None else "",
+            origin=self._spec.where.file,
+        )
+
+
+def _load_sdk() -> None:
+    """Import the SDK: half a second, a tenth less while its many objects are not searched for garbage."""
+    gc.disable()
+    try:
+        importlib.import_module("codemode.mcp.sdk")
+    finally:
+        gc.enable()
+
+
+def _suggests_sse(status: int) -> bool:
+    """A refused POST, but not for want of credentials, is how a server that only speaks SSE answers."""
+    return 400 <= status < 500 and status not in (401, 403)
+
+
+def _explain_spawn(command: Command, error: OSError | ValueError) -> str:
+    name = command.argv[0]
+    if not command.cwd.is_dir():
+        return f"cannot be started: its folder {command.cwd} does not exist; correct cwd."
+    if isinstance(error, FileNotFoundError):
+        hint = " Write its arguments in args." if " " in name else ""
+        return f'cannot be started: the command "{name}" was not found; install it, or correct command.{hint}'
+    if isinstance(error, PermissionError):
+        return f'cannot be started: "{name}" may not be executed.'
+    return f'cannot be started: "{name}": {error}.'

@@ -1,0 +1,293 @@
+"""The official SDK, as far as we use it: transports, handshake, raw requests, and what its errors mean.
+
+The only module that imports `mcp`, which costs half a second: `connection` imports this one when a
+server is really connected, while that server starts. Requests go through the SDK's dispatcher
+and not through `ClientSession.call_tool`, which checks results against schemas, raises on a
+mismatch and lists tools by itself: a result is passed on exactly as the server sent it.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol
+
+import anyio
+import httpx2
+from mcp.client.session import ClientSession
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.dispatcher import CallOptions, Dispatcher, ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    CONNECTION_CLOSED,
+    REQUEST_TIMEOUT,
+    Implementation,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+)
+from mcp_types import jsonrpc_message_adapter as message_adapter
+from pydantic import ValidationError
+
+from codemode import __version__
+from codemode.core.jsonsafe import clean_text
+from codemode.core.limits import MAX_MCP_MESSAGE_BYTES
+from codemode.core.types import Json
+from codemode.mcp.failures import FailureKind, RequestFailed, explain_status
+from codemode.mcp.process import ServerProcess
+
+FAILURES = (MCPError, httpx2.HTTPError, OSError, RuntimeError, ValueError, anyio.BrokenResourceError, ExceptionGroup)
+"""What the SDK and its transports raise when a server cannot be talked to."""
+
+_CONNECT_S = 30.0  # of one HTTP connection; the answer itself is bounded by the server's own timeouts
+Item = SessionMessage | Exception
+
+
+class _Items(Protocol):
+    """What a transport's reading half must offer; the SDK names its own protocol privately."""
+
+    async def __anext__(self) -> Item: ...
+    async def aclose(self) -> None: ...
+
+
+StreamPair = tuple[_Items, Any]  # the reading half and the writing half
+Streams = AbstractAsyncContextManager[StreamPair]
+
+for _name in ("mcp", "client"):  # the SDK logs tracebacks of what it also raises; without a handler they reach stderr
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
+class Listener(NamedTuple):
+    """Whom to tell what happens beside our requests: the server asks, its tools changed, it has hung up."""
+
+    asked: Callable[[str], None]
+    tools_changed: Callable[[], None]
+    ended: Callable[[], None]
+
+
+class Conversation(NamedTuple):
+    """An open conversation; `capabilities`, `server` and `instructions` are what the server told of itself."""
+
+    dispatcher: Dispatcher[Any]
+    capabilities: dict[str, Json]
+    server: dict[str, Json]
+    instructions: str
+
+    async def request(
+        self, method: str, params: Mapping[str, Json], timeout_ms: int, on_progress: Callable[[Json], None] | None
+    ) -> dict[str, Json]:
+        """Send a request and return the server's result untouched; a cancelled caller cancels it there too.
+
+        `on_progress` hears `{"progress", "total"?, "message"?}`.
+
+        Raises:
+            RequestFailed: No answer in time, the connection is over, or the server answered with an error.
+        """
+        options: CallOptions = {"timeout": timeout_ms / 1000}
+        if on_progress is not None:
+            options["on_progress"] = _report_to(on_progress)
+        try:
+            return await self.dispatcher.send_raw_request(method, params, options)
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED:
+                raise RequestFailed("closed", error.message) from error
+            if error.code == REQUEST_TIMEOUT:
+                raise RequestFailed("timeout", error.message) from error
+            raise RequestFailed("refused", f"error {error.code}: {error.message}") from error
+
+
+@asynccontextmanager
+async def converse(streams: Streams, listener: Listener) -> AsyncIterator[Conversation]:
+    """Shake hands over a transport and keep the conversation until the block ends.
+
+    Capabilities for elicitation, sampling and roots are not offered, and a server that asks all
+    the same gets an error at once: nobody is there to answer.
+
+    Raises:
+        Exception: One of `FAILURES`.
+    """
+    async with streams as (read, write):
+        dispatcher: Dispatcher[Any] = JSONRPCDispatcher(_Reader(read, listener), write)
+        async with ClientSession(
+            dispatcher=dispatcher, client_info=Implementation(name="codemode", version=__version__)
+        ) as session:
+            hello = await session.initialize()
+            yield Conversation(
+                dispatcher,
+                hello.capabilities.model_dump(by_alias=True, mode="json", exclude_none=True),
+                hello.server_info.model_dump(by_alias=True, mode="json", exclude_none=True),
+                hello.instructions or "",
+            )
+
+
+@asynccontextmanager
+async def open_stdio(process: ServerProcess, on_noise: Callable[[str], None]) -> AsyncIterator[StreamPair]:
+    """Offer a process's pipes as the SDK's pair of streams; `on_noise` hears lines that are no messages."""
+    yield _read_messages(process, on_noise), _Writer(process)
+
+
+@asynccontextmanager
+async def open_http(
+    url: str, headers: Mapping[str, str], on_status: Callable[[int], None]
+) -> AsyncIterator[StreamPair]:
+    """Open a streamable HTTP transport; `on_status` hears each response's status."""
+    async with (
+        _client(dict(headers), on_status) as client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MCP_MESSAGE_BYTES) as streams,
+    ):
+        yield streams
+
+
+@asynccontextmanager
+async def open_sse(url: str, headers: Mapping[str, str], on_status: Callable[[int], None]) -> AsyncIterator[StreamPair]:
+    """Open the older SSE transport; `on_status` hears each response's status."""
+
+    def build(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,  # noqa: ARG001 -- the SDK's signature; ours has none
+        auth: httpx2.Auth | None = None,  # noqa: ARG001 -- the same
+    ) -> httpx2.AsyncClient:
+        return _client(headers or {}, on_status)
+
+    async with sse_client(url, headers=dict(headers), httpx_client_factory=build) as streams:
+        yield streams
+
+
+def explain(error: BaseException) -> tuple[FailureKind, str]:
+    """Return the kind of an error of `FAILURES`, and what to say behind the server's name."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+        return "offline", "closed the connection during the handshake."
+    if isinstance(error, MCPError):
+        return "protocol", f"answered the handshake with error {error.code}: {error.message}."
+    if isinstance(error, httpx2.HTTPStatusError):
+        return explain_status(error.response.status_code)
+    if isinstance(error, httpx2.TimeoutException):
+        return "timeout", "did not answer an HTTP request in time."
+    if isinstance(error, (httpx2.TransportError, OSError)):
+        return "offline", f"cannot be reached: {error or type(error).__name__}."
+    if isinstance(error, ValidationError):
+        return "protocol", f"sent what is not MCP: {error.errors()[0]['msg']}."
+    return "protocol", f"does not speak MCP as expected: {error}."
+
+
+def parse_message(line: bytes) -> JSONRPCMessage | None:
+    """Return the message of a line; None when it is none of JSON-RPC.
+
+    Lone surrogates and bad bytes become U+FFFD, so that one odd character costs no answer; an
+    answer that is malformed otherwise becomes an error under its id, so that nobody waits for it.
+    """
+    try:
+        return message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        pass
+    try:
+        found = json.loads(clean_text(json.dumps(json.loads(line.decode("utf-8", "replace")), ensure_ascii=False)))
+        return message_adapter.validate_python(found, by_name=False)
+    except (ValueError, RecursionError):
+        pass
+    if isinstance(found, dict) and isinstance(found.get("id"), (int, str)) and "method" not in found:
+        fault = {"code": -32603, "message": "the server's answer is not a JSON-RPC response"}
+        return message_adapter.validate_python({"jsonrpc": "2.0", "id": found["id"], "error": fault}, by_name=False)
+    return None
+
+
+def _report_to(on_progress: Callable[[Json], None]) -> ProgressFnT:
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        update = {"progress": progress, "total": total, "message": message}
+        on_progress({key: value for key, value in update.items() if value is not None})
+
+    return report
+
+
+def _client(headers: dict[str, str], on_status: Callable[[int], None]) -> httpx2.AsyncClient:
+    async def hear(response: httpx2.Response) -> None:
+        on_status(response.status_code)
+
+    timeout = httpx2.Timeout(_CONNECT_S, read=None)
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [hear]})
+
+
+async def _read_messages(process: ServerProcess, on_noise: Callable[[str], None]) -> AsyncGenerator[Item, None]:
+    while (line := await process.read_line()) is not None:
+        message = parse_message(line)
+        if message is not None:
+            yield SessionMessage(message)
+        elif line.strip():
+            on_noise(line.decode("utf-8", "replace").strip())
+        await asyncio.sleep(0)  # a server that floods us must not hold the loop
+
+
+class _Reader:
+    """The reading half of a transport, which also tells the listener what passes by."""
+
+    def __init__(self, items: _Items, listener: Listener) -> None:
+        self._items = items
+        self._listener = listener
+
+    async def __anext__(self) -> Item:
+        try:
+            item = await self._items.__anext__()
+        except (StopAsyncIteration, anyio.ClosedResourceError):
+            self._listener.ended()
+            raise StopAsyncIteration from None
+        if isinstance(item, SessionMessage):
+            self._notice(item.message)
+        return item
+
+    def _notice(self, message: JSONRPCMessage) -> None:
+        if isinstance(message, JSONRPCRequest) and message.method != "ping":
+            self._listener.asked(message.method)
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/tools/list_changed":
+            self._listener.tools_changed()
+
+    async def receive(self) -> Item:
+        try:
+            return await self.__anext__()
+        except StopAsyncIteration:
+            raise anyio.EndOfStream from None
+
+    def __aiter__(self) -> "_Reader":
+        return self
+
+    async def aclose(self) -> None:
+        await self._items.aclose()
+
+    async def __aenter__(self) -> "_Reader":
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class _Writer:
+    """The writing half of a process's pipes."""
+
+    def __init__(self, process: ServerProcess) -> None:
+        self._process = process
+
+    async def send(self, item: SessionMessage, /) -> None:
+        line = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        try:
+            self._process.write(f"{line}\n".encode())
+        except BrokenPipeError as error:
+            raise anyio.BrokenResourceError from error
+
+    async def aclose(self) -> None:
+        """Leave the pipe to the process's own `close`."""
+
+    async def __aenter__(self) -> "_Writer":
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
