@@ -30,6 +30,7 @@ class WorkerPool:
         self._size = size
         self._spawn = spawn
         self._closed = False
+        self._warmed = False
         self._workers: set[Worker] = set()
         self._idle: deque[Worker] = deque()
         self._waiters: deque[asyncio.Future[Worker]] = deque()
@@ -39,6 +40,16 @@ class WorkerPool:
     def has_waiters(self) -> bool:
         """Whether somebody waits for a worker."""
         return bool(self._waiters)
+
+    async def warm(self) -> None:
+        """Wait until a worker was ready once: from then on the engine is compiled.
+
+        Raises:
+            RuntimeUnavailable: None can be started.
+        """
+        if not self._warmed:
+            self.release(await self.acquire())
+            self._warmed = True
 
     async def acquire(self) -> Worker:
         """Check out a worker that is ready; the caller must `release` it.

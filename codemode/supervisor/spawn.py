@@ -16,7 +16,7 @@ from typing import NamedTuple
 from codemode.core.errors import RuntimeUnavailable
 
 _PACKAGE_ROOT = __file__.rsplit(os.sep, 3)[0]
-_WORKER_MAIN = "import sys; sys.path += sys.argv[1:]; from codemode.sandbox.worker import main; main()"
+_WORKER_MAIN = "import sys; sys.path += sys.argv[1:3]; from codemode.sandbox.worker import main; main()"
 
 
 class Child(NamedTuple):
@@ -41,9 +41,25 @@ def spawn_worker() -> Child:
     if found is None or not found.submodule_search_locations:
         raise RuntimeUnavailable("the package wasmtime is not installed; install codemode with its dependencies")
     engine_root = found.submodule_search_locations[0].rsplit(os.sep, 1)[0]
-    argv = [sys.executable, "-I", "-S", "-c", _WORKER_MAIN, _PACKAGE_ROOT, engine_root]
+    argv = [sys.executable, "-I", "-S", "-c", _WORKER_MAIN, _PACKAGE_ROOT, engine_root, cache_dir()]
     kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ}
     return spawn(argv, kept)
+
+
+def cache_dir() -> str:
+    """Return the folder of compiled engines, or "" where the user has none; it may not exist yet.
+
+    `CODEMODE_CACHE_DIR`, else `codemode` in the user's cache folder, as platformdirs has it
+    (whose import costs 10 ms, and pathlib's 3).
+    """
+    if given := os.environ.get("CODEMODE_CACHE_DIR"):
+        return given
+    home = os.environ.get("HOME", "")
+    if sys.platform == "darwin":
+        base = f"{home}/Library/Caches" if home else ""
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else "")
+    return f"{base}/codemode" if base.startswith("/") else ""
 
 
 def spawn(argv: list[str], env: Mapping[str, str]) -> Child:

@@ -144,6 +144,8 @@ class Worker:
         return header, blob
 
     def _expect(self, wanted: str, header: dict[str, Json]) -> None:
+        if header.get("event") == "fatal":
+            raise RuntimeUnavailable(str(header.get("error")))
         if header.get("event") != wanted:
             raise ProtocolError(f"it sent {str(header.get('event'))[:40]!r} where {wanted!r} was due")
 

@@ -1,0 +1,168 @@
+"""One `exec` or `wait`, from its beginning to its result, which is written down before it is told.
+
+Every end is here: the cell completed, it rests and waits, nothing could be delivered to it,
+or something failed. `fail` is the one function that turns an exception into a failed result.
+"""
+
+import asyncio
+import time
+from contextlib import suppress
+
+from codemode.core.errors import Aborted, CodeModeError, ErrorCode, Internal, RuntimeUnavailable
+from codemode.core.events import Event, RunEnded, SnapshotEvent
+from codemode.core.limits import MAX_ERROR_BYTES
+from codemode.core.types import Completed, Failed, GuestFailure, Json, TurnEnd, Waiting
+from codemode.live.run import LiveRun, TurnFailed
+from codemode.live.service import Surroundings
+from codemode.runs import RunState
+from codemode.store.port import FinalState, Suspension
+
+
+class Attempt:
+    """What one call of a session has come to.
+
+    `run_id` is set once there is a run of ours, `run` once it is driven. `claimed` says that the
+    run had begun in an earlier attempt, `dispatched` that a nested call of it started there,
+    `suspended` that it waits now.
+    """
+
+    def __init__(self, agent_run_id: str, around: Surroundings) -> None:
+        """Begin; the clock starts with `start_clock`."""
+        self.agent_run_id = agent_run_id
+        self.run_id: str | None = None
+        self.run: LiveRun | None = None
+        self.scope: tuple[str, bytes] = ("", b"")
+        self.claimed = False
+        self.dispatched = False
+        self.suspended = False
+        self._around = around
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+
+    def start_clock(self, timeout_ms: int) -> float:
+        """Return the deadline: the moment from which nothing more may be computed.
+
+        Contract: execution:deadline:after-setup
+        """
+        self._began = self._loop.time()
+        return self._began + timeout_ms / 1000
+
+    async def conclude(self, run: LiveRun, end: TurnEnd | None) -> Completed | Waiting:
+        """Write down that the cell completed, or that it rests, and return that result."""
+        if end is not None:
+            return self._complete(run, end)
+        if run.has_begun:
+            await self._suspend(run)
+        else:
+            self._give_back(run.run_id)
+        self.suspended = True
+        pending = tuple(request.to_pending() for request in run.requests.open.values())
+        return Waiting(run.run_id, run.requests.reason, pending, run.output.take(), self._telemetry())
+
+    async def fail(self, error: BaseException) -> Failed:
+        """Turn an exception into the failed result, and end the run with it.
+
+        A run that was claimed, and to which nothing was delivered, waits again.
+
+        Contract: session:errors:never-raised, session:errors:cut
+        """
+        run = self.run
+        failure = _describe((run and run.stopped) or error)
+        text = _cut(self._around.redactor.text(failure.error))
+        goes_back = self.claimed and not (run and run.has_begun) and failure.code is not ErrorCode.ABORTED
+        if run is not None and not goes_back:
+            run.service.cancel()
+            await run.vm.drop()
+        if self.run_id is not None:
+            with suppress(RuntimeUnavailable, Aborted):  # the store cannot say it; the caller is told all the same
+                self._write_failure(self.run_id, failure.code, text, goes_back)
+        output = run.output.take() if run else ()
+        dispatched = self._has_dispatched()
+        return Failed(text, failure.code, failure.phase, dispatched, self.run_id, output, self._telemetry())
+
+    def _complete(self, run: LiveRun, end: TurnEnd) -> Completed:
+        ended = self._ended(run.run_id, "completed")
+        store, journal = self._around.store, self._around.journal
+        store.finish(run.run_id, "completed", events=[*journal.unwritten(run.run_id), ended])
+        journal.count(ended)
+        return Completed(run.run_id, end.value, run.output.take(), self._telemetry())
+
+    async def _suspend(self, run: LiveRun) -> None:
+        snapshot = await run.vm.park()
+        run_id, requests, (scope, scope_text) = run.run_id, run.requests, self.scope
+        suspension = Suspension(
+            run_id=run_id,
+            snapshot=snapshot,
+            build=run.vm.build,
+            reason=requests.reason,
+            calls=tuple(request.to_record() for request in requests.open.values()),
+            settled=requests.settled(),
+            scope=scope,
+            scope_text=scope_text,
+            carry=self._carry(run),
+        )
+        taken = SnapshotEvent(run_id, _now_ms(), "taken", len(snapshot))
+        events: list[Event] = [taken, self._ended(run_id, "waiting")]
+        journal = self._around.journal
+        self._around.store.suspend(suspension, [*journal.unwritten(run_id), *events])
+        journal.mark_written(run_id)
+        for event in events:
+            journal.count(event)
+
+    def _carry(self, run: LiveRun) -> Json:
+        return {
+            "lastId": run.requests.last_id,
+            "outputBytes": run.output.used,
+            "leftOutBytes": run.output.left_out,
+            "dispatched": self._has_dispatched(),
+        }
+
+    def _write_failure(self, run_id: str, code: ErrorCode | None, text: str, goes_back: bool) -> None:
+        if goes_back:
+            self._give_back(run_id, code, text)
+            self.suspended = True
+            return
+        state: FinalState = "aborted" if code is ErrorCode.ABORTED else "failed"
+        ended = self._ended(run_id, state, code, text)
+        journal = self._around.journal
+        self._around.store.finish(run_id, state, code, text, [*journal.unwritten(run_id), ended])
+        journal.count(ended)
+
+    def _give_back(self, run_id: str, code: ErrorCode | None = None, text: str | None = None) -> None:
+        """Let a claimed run, to which nothing was delivered, wait again."""
+        ended = self._ended(run_id, "waiting", code, text)
+        journal = self._around.journal
+        self._around.store.unclaim(run_id, events=[*journal.unwritten(run_id), ended])
+        journal.mark_written(run_id)
+        journal.count(ended)
+
+    def _ended(self, run_id: str, state: RunState, code: ErrorCode | None = None, text: str | None = None) -> RunEnded:
+        duration_ms = (self._loop.time() - self._began) * 1000
+        return RunEnded(run_id, _now_ms(), state, code, text, duration_ms)
+
+    def _has_dispatched(self) -> bool:
+        return self.dispatched or self._around.journal.has_dispatched(self.run_id or "")
+
+    def _telemetry(self) -> dict[str, Json]:
+        return self._around.journal.telemetry(self.agent_run_id)
+
+
+def _describe(error: BaseException) -> GuestFailure:
+    match error:
+        case TurnFailed():
+            return error.failure
+        case CodeModeError():
+            return GuestFailure(error.message, error.code, error.phase)
+        case asyncio.CancelledError():
+            return _describe(Aborted("the program that ran the cell was stopped"))
+        case _:
+            return _describe(Internal(f"{type(error).__name__}: {error}"))
+
+
+def _cut(text: str) -> str:
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= MAX_ERROR_BYTES else data[: MAX_ERROR_BYTES - 3].decode("utf-8", "ignore") + "…"
+
+
+def _now_ms() -> float:
+    return time.time() * 1000

@@ -1,0 +1,78 @@
+"""The events of the runs that this process has: counted, told, and gathered for the store.
+
+One stream for each run. Telemetry counts the streams of an agent run together; what another
+process wrote of it is counted once, when a run of it is claimed. The store gets the events of
+a run in batches, because a write for each would cost more than the call that it tells of.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from codemode.core.events import CallStarted, Event
+from codemode.core.types import Json
+from codemode.telemetry import Telemetry
+
+_NESTED = ("call", "namespace")
+Listener = Callable[[Event], None]
+
+
+class Journal:
+    """Takes events from the executor and from live runs; `listeners` hear each one at once."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.listeners: list[Listener] = []
+        self._telemetry: dict[str, Telemetry] = {}  # agent run id → its figures
+        self._of_run: dict[str, Telemetry] = {}  # run id → the figures of its agent run
+        self._unwritten: dict[str, list[Event]] = {}
+        self._dispatched: set[str] = set()
+
+    def knows(self, agent_run_id: str) -> bool:
+        """Say whether what was written of an agent run is counted already."""
+        return agent_run_id in self._telemetry
+
+    def follow(self, run_id: str, agent_run_id: str, earlier: Iterable[Event] = ()) -> None:
+        """Begin to take the events of a run; `earlier` is what the store has of its agent run."""
+        telemetry = self._telemetry.setdefault(agent_run_id, Telemetry())
+        for event in earlier:
+            telemetry.add(event)
+        self._of_run[run_id] = telemetry
+        self._unwritten.setdefault(run_id, [])
+
+    def record(self, event: Event) -> None:
+        """Add an event to its run; the late event of a run that is forgotten is dropped."""
+        if event.run_id in self._unwritten:
+            self._unwritten[event.run_id].append(event)
+            self.count(event)
+
+    def count(self, event: Event) -> None:
+        """Count and tell an event that is in the store already."""
+        telemetry = self._of_run.get(event.run_id)
+        if telemetry is not None:
+            telemetry.add(event)
+        if type(event) is CallStarted and event.method in _NESTED:
+            self._dispatched.add(event.run_id)
+        for listener in self.listeners:
+            listener(event)
+
+    def has_dispatched(self, run_id: str) -> bool:
+        """Say whether a nested call of the run ever started, as far as this process knows."""
+        return run_id in self._dispatched
+
+    def unwritten(self, run_id: str) -> Sequence[Event]:
+        """Return the events of a run that the store does not have."""
+        return self._unwritten.get(run_id, ())
+
+    def mark_written(self, run_id: str) -> None:
+        """Note that the store has what `unwritten` returned."""
+        if run_id in self._unwritten:
+            self._unwritten[run_id] = []
+
+    def forget(self, run_id: str) -> None:
+        """Stop taking the events of a run that this process has no more part in."""
+        self._of_run.pop(run_id, None)
+        self._unwritten.pop(run_id, None)
+        self._dispatched.discard(run_id)
+
+    def telemetry(self, agent_run_id: str) -> dict[str, Json]:
+        """Return the `CodeModeTelemetry` of an agent run."""
+        return self._telemetry.get(agent_run_id, Telemetry()).to_json()

@@ -1,0 +1,378 @@
+"""The two use cases, `exec` and `wait`, and the life of the runs between them.
+
+A session ties one catalog, one executor and one store to the runs of one agent run. It does
+not know how these were made (`composition` does). Every way in ends in a `CodeModeResult`.
+"""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+from codemode.bridge import Bridge
+from codemode.catalog import Catalog, build_catalog
+from codemode.config import CodeModeConfig
+from codemode.core.errors import Aborted, RuntimeUnavailable
+from codemode.core.events import ExecStarted, WaitStarted
+from codemode.core.limits import SWEEP_MS, UPKEEP_MS, Limits, clamp_limits
+from codemode.core.names import VISIBLE_TOOLS
+from codemode.core.protocol import Start
+from codemode.core.types import CodeModeResult, Json, RunContext
+from codemode.executor import Executor
+from codemode.hooks import Hook
+from codemode.live.admission import admit_cell
+from codemode.live.attempt import Attempt
+from codemode.live.carrier import Carrier
+from codemode.live.late import Late
+from codemode.live.requests import Requests
+from codemode.live.run import LiveRun
+from codemode.live.service import Service, Surroundings
+from codemode.live.vm import Vm
+from codemode.policy import Policy
+from codemode.runs import RunState
+from codemode.store.owner import this_process
+from codemode.store.port import Caller, Claimed, NewRun
+from codemode.supervisor.pool import WorkerPool
+from codemode.surface import ExecInput, parse_exec_input, parse_wait_input
+
+_SEED_BYTES = 16
+
+
+class Identity(NamedTuple):
+    """For whom a session works. Without an `agent_run_id`, each wait goes on with the run's own."""
+
+    session: str = "default"
+    agent_id: str = "main"
+    agent_run_id: str | None = None
+    session_id: str = ""
+    sender: str | None = None
+    channel: str | None = None
+
+
+class Parts(NamedTuple):
+    """What a session works with. Sessions may share a pool and a store; `manifest` is a path."""
+
+    pool: WorkerPool
+    around: Surroundings
+    catalog: Catalog
+    policy: Policy
+    executor: Executor
+    config: CodeModeConfig
+    hooks: tuple[Hook, ...] = ()
+    manifest: str | None = None
+
+
+class Session:
+    """Runs cells with `exec`, continues them with `wait`; needs a running loop, and `close` in the end."""
+
+    def __init__(self, parts: Parts, who: Identity) -> None:
+        """Begin an agent run, or go on with that of `who`."""
+        self.who = who
+        self.agent_run_id = who.agent_run_id or f"ar_{os.urandom(12).hex()}"
+        self._parts = parts
+        self._around = parts.around
+        self._live: dict[str, LiveRun] = {}
+        self._late: dict[str, Late] = {}
+        self._ending: set[Carrier] = set()
+        self._loop = asyncio.get_running_loop()
+        self._moved = asyncio.Event()
+        self._upkeep: asyncio.TimerHandle | None = None
+        self._sweep_at = self._loop.time() + SWEEP_MS / 1000
+
+    @property
+    def catalog(self) -> Catalog:
+        """The tools of this session."""
+        return self._parts.catalog
+
+    # ---- exec and wait ----
+
+    async def exec(self, raw: Json, limits: Limits | None = None) -> CodeModeResult:
+        """Run a cell.
+
+        Args:
+            raw: `{"code"?, "command"?, "language"?}` as a model gave it.
+            limits: Instead of the configured ones, for this run.
+
+        Contract: session:errors:never-raised
+        """
+        attempt = Attempt(self.agent_run_id, self._around)
+        return await self._attempt(attempt, self._exec(raw, limits or self._parts.config.limits, attempt))
+
+    async def wait(
+        self, raw: Json, decisions: Mapping[str, bool] | None = None, timeout_ms: int | None = None
+    ) -> CodeModeResult:
+        """Go on with a run that waits.
+
+        Args:
+            raw: `{"runId"}` as a model gave it.
+            decisions: Id of a pending call → whether a person approved it.
+            timeout_ms: Wall clock of this wait; the manifest's when left out.
+
+        Contract: session:errors:never-raised, session:wait:own-timeout
+        """
+        attempt = Attempt(self.agent_run_id, self._around)
+        wanted = self._parts.config.limits.timeout_ms if timeout_ms is None else timeout_ms
+        clamped, _ = clamp_limits({"timeout_ms": wanted})
+        return await self._attempt(attempt, self._wait(raw, decisions or {}, clamped.timeout_ms, attempt))
+
+    async def _attempt(self, attempt: Attempt, work: Coroutine[Any, Any, CodeModeResult]) -> CodeModeResult:
+        try:
+            return await work
+        except (Exception, asyncio.CancelledError) as error:  # whatever it was, the run ends with a result
+            failed = await attempt.fail(error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            return failed
+        finally:
+            self._leave(attempt)
+
+    async def _exec(self, raw: Json, limits: Limits, attempt: Attempt) -> CodeModeResult:
+        parts, around = self._parts, self._around
+        given = parse_exec_input(raw, parts.config.languages)
+        await parts.pool.warm()
+        deadline = attempt.start_clock(limits.timeout_ms)
+        attempt.run_id = run_id = around.store.create(self._new_run(given, limits))
+        around.journal.follow(run_id, self.agent_run_id)
+        self._record_start(run_id, given)
+        catalog = parts.catalog
+        attempt.scope = (catalog.scope_digest, catalog.scope_text())
+        context = self._context(run_id, self.agent_run_id, limits)
+        given = await admit_cell(given, parts.hooks, context, around.redactor, parts.config.languages)
+        vm = Vm(parts.pool, limits, deadline)
+        run = self._enter(attempt, vm, catalog, context)
+        return await attempt.conclude(run, await run.exec(partial(_start, given, limits, attempt.scope)))
+
+    async def _wait(
+        self, raw: Json, decisions: Mapping[str, bool], timeout_ms: int, attempt: Attempt
+    ) -> CodeModeResult:
+        parts, around = self._parts, self._around
+        run_id = parse_wait_input(raw)
+        await parts.pool.warm()
+        deadline = attempt.start_clock(timeout_ms)
+        claimed = around.store.claim(run_id, self._caller, this_process())
+        attempt.run_id, attempt.claimed, attempt.dispatched = run_id, True, claimed.carry["dispatched"]
+        attempt.agent_run_id = claimed.run.agent_run_id
+        attempt.scope = (claimed.scope, claimed.scope_text)
+        self._follow(claimed)
+        limits = claimed.run.limits._replace(timeout_ms=timeout_ms)
+        vm = Vm(parts.pool, limits, deadline, claimed.snapshot)
+        context = self._context(run_id, attempt.agent_run_id, limits)
+        run = self._enter(attempt, vm, self._catalog_of(claimed), context)
+        run.wait_id = f"wait_{os.urandom(6).hex()}"
+        around.journal.record(WaitStarted(run_id, _now_ms(), run.wait_id))
+        run.take_up(claimed)
+        run.service.decide(decisions)
+        return await attempt.conclude(run, await run.resume())
+
+    # ---- runs come and go ----
+
+    def _enter(self, attempt: Attempt, vm: Vm, catalog: Catalog, context: RunContext) -> LiveRun:
+        """Make the run live in this process; calls of it that are in flight here already go on."""
+        run_id = context.run_id
+        late = self._late.get(run_id)
+        if late is not None:
+            late.store()
+            self._late.pop(run_id, None)
+        carrier = Carrier(context) if late is None else late.carrier
+        requests = Requests(vm.limits.max_pending_tool_calls)
+        bridge = Bridge(catalog, self._parts.executor, vm.limits)
+        service = Service(run_id, bridge, carrier, requests, self._around)
+        run = attempt.run = self._live[run_id] = LiveRun(run_id, vm, service, requests, self._around)
+        self._keep_up()
+        return run
+
+    def _leave(self, attempt: Attempt) -> None:
+        """Let go of the run, but for the calls that this process carries on while it waits."""
+        run, run_id = attempt.run, attempt.run_id
+        if run is None or run_id is None:
+            self._around.journal.forget(run_id or "")
+            return
+        del self._live[run_id]
+        run.service.close()
+        carrier = run.service.carrier
+        if attempt.suspended and not carrier.is_idle:
+            self._late[run_id] = Late(run_id, carrier, self._around, self._forget)
+        else:
+            self._around.journal.forget(run_id)
+            self._ending.add(carrier)
+        self._ending = {carrier for carrier in self._ending if not carrier.is_idle}
+        self._moved.set()
+
+    def _forget(self, run_id: str) -> None:
+        """Let go of a waiting run: nothing of it is in flight here any more."""
+        self._late.pop(run_id, None)
+        self._around.journal.forget(run_id)
+        self._moved.set()
+
+    async def settled(self) -> None:
+        """Wait until no call of a waiting run is in flight here, and all results are in the store.
+
+        Contract: session:late:carried-on
+        """
+        while self._late:
+            await self._move()
+
+    def abort(self, run_id: str) -> RunState:
+        """End a run: at once if it waits or is live here, else by asking the process that has it.
+
+        Raises:
+            InvalidInput: Unknown, finished, or of another session.
+
+        Contract: session:abort:live, session:abort:waiting
+        """
+        run = self._live.get(run_id)
+        if run is not None:
+            run.stop(Aborted("the run was aborted"))
+            return "running"
+        state = self._around.store.abort(run_id, self._caller)
+        self._drop_late(run_id)
+        return state
+
+    async def close(self) -> None:
+        """End what is live here; waiting runs stay, their calls in flight are interrupted.
+
+        Contract: session:close:live-aborted, session:close:calls-interrupted
+        """
+        for run in self._live.values():
+            run.stop(Aborted("the session was closed"))
+        while self._live:
+            await self._move()
+        for late in tuple(self._late.values()):
+            await late.carrier.interrupt()
+        for carrier in tuple(self._ending):
+            await carrier.join()
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+
+    async def _move(self) -> None:
+        self._moved.clear()
+        await self._moved.wait()
+
+    # ---- upkeep ----
+
+    def _keep_up(self) -> None:
+        if self._upkeep is None:
+            self._upkeep = self._loop.call_later(UPKEEP_MS / 1000, self._tend)
+
+    def _tend(self) -> None:
+        """Write events, heed aborts from elsewhere, expire runs; again as long as there is something here.
+
+        Contract: session:abort:from-elsewhere
+        """
+        self._upkeep = None
+        with suppress(RuntimeUnavailable):  # what could not be written is kept, and tried again
+            self._tend_runs()
+            if self._loop.time() >= self._sweep_at:
+                self._sweep_at = self._loop.time() + SWEEP_MS / 1000
+                for event in self._around.store.sweep():
+                    self._around.journal.count(event)
+        if self._live or self._late:
+            self._keep_up()
+
+    def _tend_runs(self) -> None:
+        store, journal = self._around.store, self._around.journal
+        for run_id in (*self._live, *self._late):
+            store.append(run_id, journal.unwritten(run_id))
+            journal.mark_written(run_id)
+            if not store.must_stop(run_id):
+                continue
+            if run_id in self._live:
+                self._live[run_id].stop(Aborted("the run was aborted"))
+            self._drop_late(run_id)
+        for late in tuple(self._late.values()):
+            late.store()
+
+    def _drop_late(self, run_id: str) -> None:
+        late = self._late.get(run_id)
+        if late is not None:
+            late.carrier.cancel()
+            self._ending.add(late.carrier)
+            self._forget(run_id)
+
+    # ---- what runs are made of ----
+
+    @property
+    def _caller(self) -> Caller:
+        return Caller(self.who.session, self.who.agent_id, self.who.agent_run_id)
+
+    def _new_run(self, given: ExecInput, limits: Limits) -> NewRun:
+        who = self.who
+        return NewRun(
+            session=who.session,
+            agent_id=who.agent_id,
+            agent_run_id=self.agent_run_id,
+            language=given.language,
+            manifest=self._parts.manifest,
+            limits=limits,
+            owner=this_process(),
+        )
+
+    def _context(self, run_id: str, agent_run_id: str, limits: Limits) -> RunContext:
+        who = self.who
+        return RunContext(
+            agent_id=who.agent_id,
+            session_key=who.session,
+            session_id=who.session_id,
+            run_id=run_id,
+            agent_run_id=agent_run_id,
+            config=limits.to_json(),
+            sender=who.sender,
+            channel=who.channel,
+        )
+
+    def _record_start(self, run_id: str, given: ExecInput) -> None:
+        catalog, around = self._parts.catalog, self._around
+        source = around.redactor.text(given.code)
+        around.journal.record(
+            ExecStarted(
+                run_id=run_id,
+                at_ms=_now_ms(),
+                agent_run_id=self.agent_run_id,
+                language=given.language,
+                source=source,
+                catalog_size=catalog.size,
+                sources=catalog.sources,
+                visible_tools=list(VISIBLE_TOOLS),
+            )
+        )
+
+    def _follow(self, claimed: Claimed) -> None:
+        """Take the run's events from now on, and count those of its agent run that are in the store."""
+        store, journal, agent_run_id = self._around.store, self._around.journal, claimed.run.agent_run_id
+        earlier = () if journal.knows(agent_run_id) else store.agent_run_events(agent_run_id)
+        journal.follow(claimed.run.run_id, agent_run_id, earlier)
+
+    def _catalog_of(self, claimed: Claimed) -> Catalog:
+        """Return what is still there of the tools that the run began with, under today's policy.
+
+        Contract: session:wait:keeps-catalog
+        """
+        parts = self._parts
+        if claimed.scope == parts.catalog.scope_digest:
+            return parts.catalog
+        known = {entry["id"] for entry in json.loads(json.loads(claimed.scope_text)["tools"])}
+        tools = [tool for tool in parts.catalog.tools if tool.source == "mcp" or tool.id in known]
+        return build_catalog(tools, parts.policy, claimed.run.limits).with_scope(parts.catalog.scope)
+
+
+def _start(given: ExecInput, limits: Limits, scope: tuple[str, bytes], budget_ms: float) -> Start:
+    digest, text = scope
+    return Start(
+        source=given.code,
+        language=given.language,
+        budget_ms=budget_ms,
+        memory_limit_bytes=limits.memory_limit_bytes,
+        max_output_bytes=limits.max_output_bytes,
+        max_pending_tool_calls=limits.max_pending_tool_calls,
+        seed=int.from_bytes(os.urandom(_SEED_BYTES)),
+        scope=digest,
+        scope_text=text,
+    )
+
+
+def _now_ms() -> float:
+    return time.time() * 1000
