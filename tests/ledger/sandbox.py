@@ -78,6 +78,7 @@ REQUIREMENTS = {
     ),
     "redact:text:secrets": ("contract 10", "Known secrets, credential-looking text and private paths never leave."),
     "limits:table:clamp": ("contract 2", "Numbers out of range are clamped and the clamp is reported."),
+    "sandbox:oracle:agrees": ("issue 3", "Cells that need no suspension give the same on the native QuickJS."),
     "json:guest:rules": ("contract 6", "JavaScript values become JSON by the adapter's rules, everywhere the same."),
     "json:guest:refused": (
         "contract 6",
