@@ -29,8 +29,10 @@ except ImportError:  # `python hatch_build.py` works without the build system
 GUEST = Path("codemode/sandbox/guest")
 ASSETS = Path("codemode/sandbox/assets")
 BUNDLES = ("acorn", "sucrase")
+ENGINE_LICENSE = GUEST / "QUICKJS_LICENSE.txt"  # of the engine inside `quickjs.wasm`; its package lacks it
 INPUTS = (
     Path("hatch_build.py"),
+    ENGINE_LICENSE,
     GUEST / "package.json",
     GUEST / "package-lock.json",
     *(GUEST / f"{name}.js" for name in BUNDLES),
@@ -113,13 +115,14 @@ def _package_of(path: str) -> str:
 
 def _licenses(work: Path, packages: set[str]) -> str:
     """Return the licence of each package whose code is shipped."""
-    sections = []
+    texts = {"QuickJS-NG, inside quickjs.wasm": work / ENGINE_LICENSE.name}
     for name in sorted(packages):
         folder = work / "node_modules" / name
         version = json.loads((folder / "package.json").read_text(encoding="utf-8"))["version"]
-        text = next(folder.glob("LICENSE*")).read_text(encoding="utf-8").strip()
-        sections.append(f"{name} {version}\n{'=' * len(f'{name} {version}')}\n\n{text}\n")
-    return "\n\n".join(sections)
+        texts[f"{name} {version}"] = next(folder.glob("LICENSE*"))
+    return "\n\n".join(
+        f"{title}\n{'=' * len(title)}\n\n{path.read_text(encoding='utf-8').strip()}\n" for title, path in texts.items()
+    )
 
 
 def _install(root: Path, work: Path) -> None:
