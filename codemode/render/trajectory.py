@@ -16,6 +16,8 @@ _GOOD = ("ok", "completed", "restored")
 _OPEN = ("running", "waiting", "awaiting approval")
 _BARS = {"call": ("━", "cyan"), "suspended": ("┄", "dim"), "wait": ("━", "magenta")}
 _TOOK_CHARS = 9
+_FRAME_CHARS = 7  # the tree's branch, the mark, the gaps
+_REMARK_CHARS = 18  # what a remark gets even where it is narrow
 _WIDE = 110  # from here on there is room for a longer axis
 _AXIS_CHARS = (14, 40)
 
@@ -37,9 +39,10 @@ class _Run:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         timeline = self.timeline
         axis = _AXIS_CHARS[options.max_width >= _WIDE]
-        taken = axis + _TOOK_CHARS + 8 + max((len(_remark(row)) for row in timeline.rows), default=0)
+        remarks = max((len(_remark(row)) for row in timeline.rows), default=0)
+        room = options.max_width - axis - _TOOK_CHARS - _FRAME_CHARS
         longest = max((len(row.label) for row in timeline.rows), default=0)
-        label_chars = min(longest, max(options.max_width - taken, 20))
+        label_chars = min(longest, max(room - min(remarks, _REMARK_CHARS), 20))
         yield Text.assemble(_mark(timeline.state), timeline.title)
         for number, row in enumerate(timeline.rows, 1):
             last = number == len(timeline.rows)
@@ -49,7 +52,7 @@ class _Run:
                 (f"{_fitted(row.label, label_chars):<{label_chars}}", "" if row.kind == "call" else "dim"),
                 f"{row.took:>{_TOOK_CHARS}} ",
                 _bar(row, timeline, axis),
-                (f" {_remark(row)}", "dim"),
+                (f" {one_line(_remark(row), max(room - label_chars, _REMARK_CHARS))}", "dim"),
             )
             stem = "     " if last else "│    "
             yield from (Text(stem + one_line(note, options.max_width - len(stem)), "dim") for note in row.notes)

@@ -5,6 +5,7 @@ The plain twin is `plain.value_text`, which never folds.
 
 import json
 from collections.abc import Iterator
+from typing import Literal
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -21,7 +22,8 @@ _MAX_LINES = 60  # of JSON; about two screens
 _MAX_ROWS = 20
 _MAX_COLUMNS = 8
 _MAX_CELL_CHARS = 60
-_FOLD_STEPS = ((1 << 30, 1 << 30), (20, 1000), (10, 400), (5, 200), (3, 100), (2, 60))  # items, characters
+_MIN_CELL_CHARS = 12
+_FOLD_STEPS = ((1 << 30, 1 << 30), (100, 2000), (20, 1000), (10, 400), (5, 200), (3, 100), (2, 60))  # items, characters
 WHOLE_HINT = "folded; --json prints all of it"
 
 
@@ -45,7 +47,8 @@ class _Value:
         columns = _shared_columns(self.value)
         if columns:
             table = _table(self.value, columns)
-            if Measurement.get(console, options, table).minimum <= options.max_width:
+            unbounded = options.update(max_width=1 << 16)  # a measurement is never wider than it is allowed to be
+            if Measurement.get(console, unbounded, table).minimum <= options.max_width:
                 yield table
                 if len(self.value) > _MAX_ROWS:
                     rest = f"… {len(self.value) - _MAX_ROWS:,} more of {counted(len(self.value), 'row')}; {WHOLE_HINT}"
@@ -74,7 +77,10 @@ def _table(rows: list[dict[str, Json]], columns: list[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, header_style=f"bold {_KEY}", pad_edge=False, show_edge=False)
     for column in columns:
         numeric = all(isinstance(row.get(column, 0), (int, float)) for row in rows)
-        table.add_column(Text(printable(column)), justify="right" if numeric else "left", overflow="fold")
+        cells = [len(str(row.get(column, ""))) for row in rows[:_MAX_ROWS]]
+        least = max(len(column), min(max(cells), _MIN_CELL_CHARS))  # narrower columns than this are no help
+        justify: Literal["left", "right"] = "right" if numeric else "left"
+        table.add_column(Text(printable(column)), justify=justify, min_width=least, overflow="fold")
     for row in rows[:_MAX_ROWS]:
         table.add_row(*(_cell(row[column]) if column in row else Text("") for column in columns))
     return table
@@ -115,14 +121,28 @@ class _Folder:
         opening, closing = "{}" if isinstance(value, dict) else "[]"
         members = list(value.items()) if isinstance(value, dict) else [(None, item) for item in value]
         yield Text.assemble(start, opening)
-        for number, (key, item) in enumerate(members[: self.items], 1):
-            label = None if key is None else _label(key)
-            yield from self.lines(item, label, indent + _INDENT, "," if number < len(members) else "")
+        if isinstance(value, list) and not any(isinstance(item, (dict, list)) for item in value):
+            yield from self._packed(value, indent + _INDENT)
+        else:
+            for number, (key, item) in enumerate(members[: self.items], 1):
+                label = None if key is None else _label(key)
+                yield from self.lines(item, label, indent + _INDENT, "," if number < len(members) else "")
         if len(members) > self.items:
             self.folded = True
             noun = "key" if isinstance(value, dict) else "item"
             yield Text(" " * (indent + _INDENT) + f"… {counted(len(members) - self.items, f'more {noun}')}", _FOLD)
         yield Text(" " * indent + closing + tail)
+
+    def _packed(self, items: list[Json], indent: int) -> Iterator[Text]:
+        """Yield an array of plain values with as many of them on a line as fit."""
+        line = Text(" " * indent)
+        for number, item in enumerate(items[: self.items], 1):
+            leaf = Text.assemble(self._leaf(item), "," if number < len(items) else "")
+            if len(line) > indent and len(line) + 1 + len(leaf) > self.width:
+                yield line
+                line = Text(" " * indent)
+            line = Text.assemble(line, " " if len(line) > indent else "", leaf)
+        yield line
 
     def _is_broken(self, value: Json, taken: int) -> bool:
         if not isinstance(value, (dict, list)) or not value:

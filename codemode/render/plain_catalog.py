@@ -1,0 +1,82 @@
+"""The plain twins for the catalog: the listing, the answer to a search, one tool.
+
+Standard library only. Lines of tools begin with the id, so that `grep` and `cut` can work.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from codemode.core.types import Json
+from codemode.render.plain import table_text
+from codemode.render.signature import parameters_of
+from codemode.render.words import counted, duration, one_line, printable
+
+_WHOLE = 1 << 16
+
+
+def catalog_text(listing: Mapping[str, Json]) -> str:
+    """Return one line for each tool: its id and its description."""
+    return table_text(("id", "description"), [(tool["id"], tool["description"]) for tool in listing["tools"]])
+
+
+def failure_lines(listing: Mapping[str, Json]) -> Iterator[str]:
+    """Yield a line for each server that could not be listed, and for each warning."""
+    for failure in listing["failures"]:
+        stderr = one_line(failure.get("stderr", ""), 200)
+        words = f"; its stderr ends with: {stderr}" if stderr else ""
+        yield printable(f"MCP server {failure['server']} [{failure['kind']}]: {failure['message']}{words}")
+    yield from (printable(warning) for warning in listing["warnings"])
+
+
+def note_lines(listing: Mapping[str, Json]) -> Iterator[str]:
+    """Yield a line for each tool that was left out, renamed or got no function, and why."""
+    return (printable(f"{note['toolId']} ({note['kind']}): {note['text']}") for note in listing["notes"])
+
+
+def summary_line(listing: Mapping[str, Json]) -> str:
+    """Return `18 tools (plugin 3, mcp 8, client 7) from /shop/codemode.toml`."""
+    sources = ", ".join(f"{source} {count:,}" for source, count in listing["sources"].items() if count)
+    where = f" from {printable(listing['manifest'])}" if listing["manifest"] else "; there is no codemode.toml here"
+    return counted(listing["size"], "tool") + (f" ({sources})" if sources else "") + where
+
+
+def origin_of(owner: tuple[str, str], listing: Mapping[str, Json]) -> str:
+    """Return where the tools of an MCP server came from and how old their list is: `, listed 3 min ago`."""
+    source, name = owner
+    age = listing["ages"].get(name)
+    return f", listed {duration(age * 1000)} ago" if source == "mcp" and age is not None else ""
+
+
+def tool_text(tool: Mapping[str, Json]) -> str:
+    """Return a tool's description: id, how to call it, what it takes."""
+    lines = [tool["id"], printable(tool["description"]), "", f"call: {tool['call']}"]
+    if tool.get("approval", "never") != "never":
+        lines.append(f"approval: {tool['approval']}")
+    rows = [
+        (parameter.name, parameter.type, "required" if parameter.required else "", parameter.description)
+        for parameter in parameters_of(tool["parameters"])
+    ]
+    if rows:
+        lines += ["", table_text(("input", "type", "", "description"), rows)]
+    return "\n".join(lines)
+
+
+def ranking_text(ranking: list[Mapping[str, Json]]) -> str:
+    """Return the results of a search, best first, with the reasons where there are any."""
+    lines = [f"{entry['id']}  {one_line(entry['description'], _WHOLE)}\n{_reasons(entry)}" for entry in ranking]
+    return "\n".join(line.rstrip("\n") for line in lines)
+
+
+def _reasons(entry: Mapping[str, Json]) -> str:
+    return "\n".join(f"    {line}" for line in reason_lines(entry))
+
+
+def reason_lines(entry: Mapping[str, Json]) -> list[str]:
+    """Return what each word of the query gave a result: `open: family of create, 1.2 points`."""
+    if "reasons" not in entry:
+        return []
+    head = f"score {entry['score']:.2f}, covers {entry['coverage']:.0%} of the query"
+    how = {"exact": "is", "stem": "has the stem", "prefix": "begins", "family": "means", "slip": "is one slip from"}
+    return [head] + [
+        printable(f"{reason['term']} {how[reason['how']]} {reason['found']}: {reason['points']:.2f}")
+        for reason in entry["reasons"]
+    ]
