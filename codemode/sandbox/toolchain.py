@@ -93,6 +93,7 @@ _RETURN = "return ("
 _LEAD = r"(?>[\s\ufeff]+|//[^\n\r\u2028\u2029]*|/\*[\s\S]*?\*/)*+"
 _KEYWORDS = "const|var|if|for|while|do|switch|try|throw|return|break|continue|debugger|with"
 _GUARDED = re.compile(r"\b(?:import|export|require|module|exports)\b|\\u")
+_BLANK = re.compile(_LEAD)
 _STATEMENT = re.compile(rf"{_LEAD}(?:(?:{_KEYWORDS})(?![\w$\\])|let\s+(?!in\b|instanceof\b)[\w$\[{{])")
 _AMBIGUOUS = re.compile(rf"{_LEAD}(?:[({{]|async\b|function\b|class\b|[\w$]++\s*+=>|\Z)")
 _COMMENT_AT_END = re.compile(r"//[^\n]*+\Z|\*/\Z")
@@ -160,8 +161,12 @@ class Toolchain:
 
         Contract: toolchain:errors:position, toolchain:typescript:position
         """
-        inner = [Place(line, max(1, column - prepared.shift) if line == 1 else column) for line, column in places]
-        return self._in_source(prepared.source, prepared.language, inner, deadline)
+        shift = prepared.shift
+        inner = [Place(line, max(1, column - shift) if line == 1 else column) for line, column in places]
+        found = self._in_source(prepared.source, prepared.language, inner, deadline)
+        ours = [line == 1 and column <= shift for line, column in places]  # what stands around a sole expression
+        first = _first_word(prepared.source)
+        return [first if is_ours else place for is_ours, place in zip(ours, found, strict=True)]
 
     def is_complete(self, source: str, deadline: float) -> bool:
         """Say whether an input of the REPL can be judged, or waits for its other half.
@@ -293,6 +298,13 @@ def _place_of(answer: dict[str, Json]) -> Place:
 
 def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+def _first_word(source: str) -> Place:
+    """Return where the author's text begins, behind white space and comments."""
+    lead = _BLANK.match(source)
+    before = source[: lead.end()] if lead else ""
+    return Place(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
 
 
 def _in_characters(source: str, places: list[Place]) -> list[Place]:

@@ -36,6 +36,7 @@ def test_a_returned_value_completes_the_turn(guest: Guest) -> None:
             "None: ReferenceError: foo is not defined; a cell has ECMAScript, tools, ALL_TOOLS, API, text, json, yield_control, console and setTimeout (cell.js:2:1)",
         ),
         ("[1].map(() => {\n  throw new Error('inner')\n})", "None: Error: inner (cell.js:2:13)"),
+        ("// a sole expression\n  null.x", "None: TypeError: cannot read property 'x' of null (cell.js:2:3)"),
         ("throw 5", "None: the cell threw 5, not an Error"),
         ("throw null", "None: the cell threw null, not an Error"),
     ],
