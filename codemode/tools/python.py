@@ -41,10 +41,13 @@ class PythonFunction:
         Contract: tools:python:sync-in-a-thread, tools:python:async-natively
         """
         function = self._loaded or await self.load_in_thread()
-        if self._is_async:
-            return await function(*args, **kwargs)
-        result = await self._threads.run(lambda: function(*args, **kwargs))
-        return await result if inspect.isawaitable(result) else result
+        try:
+            if self._is_async:
+                return await function(*args, **kwargs)
+            result = await self._threads.run(lambda: function(*args, **kwargs))
+            return await result if inspect.isawaitable(result) else result
+        except SystemExit as error:  # a tool must not end its host
+            raise RuntimeError(f"the tool raised SystemExit: {error}") from error
 
     async def load_in_thread(self) -> Callable[..., Any]:
         """Import the target without holding up the event loop, and return it."""
@@ -151,7 +154,7 @@ def import_module(name: str, folder: Path, where: Where) -> Any:
     local = importlib.machinery.PathFinder.find_spec(top, [str(folder)])
     try:
         module = importlib.import_module(name)
-    except Exception as error:  # noqa: BLE001  # a module may fail with anything while it is imported
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # a module may fail with anything while it is imported
         where.fail(f"cannot import {name}: {type(error).__name__}: {error}.")
     origin = getattr(sys.modules[top].__spec__, "origin", None)
     if local is not None and local.origin is not None and origin != local.origin:

@@ -61,8 +61,8 @@ def _carry_out(job: _Job) -> None:
     failure: BaseException | None = None
     try:
         result = job.work()
-    except (StopIteration, SystemExit) as error:  # neither may travel through a future
-        failure = RuntimeError(f"the tool raised {type(error).__name__}: {error}")
+    except StopIteration as error:  # it cannot travel through a future
+        failure = RuntimeError(f"the tool raised StopIteration: {error}")
     except BaseException as error:  # noqa: BLE001  # it is raised again where the future is awaited
         failure = error
     with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
