@@ -154,7 +154,7 @@ def _run(program: str, arguments: list[str], work: Path) -> None:
             f'or `pip install "{NODE_WHEEL}"`'
         ) from None
     if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split()) or "nothing"
+        said = " ".join((done.stderr or done.stdout).replace("npm error", "").split()) or "nothing"
         raise AssetsError(
             f"cannot build the guest's assets: `{program} {arguments[0]}` ended with {done.returncode} "
             f"and said: {said[:600]}"
