@@ -6,7 +6,6 @@ never follow a redirect to another origin, and one client serves all calls of a 
 """
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -30,16 +29,16 @@ if TYPE_CHECKING:
 _HARMLESS_HEADERS = frozenset(
     {"accept", "accept-encoding", "accept-language", "cache-control", "content-type", "user-agent"}
 )
+_FORM = "application/x-www-form-urlencoded"
 _IN_QUERY = frozenset({"GET", "HEAD", "DELETE"})
 
 
 class Request(NamedTuple):
-    """A request ready to be sent; `query` values may be lists, `body` is None for none."""
+    """A request ready to be sent; `body` is None for none."""
 
     method: str
     url: str
     headers: dict[str, str]
-    query: Mapping[str, str | list[str]] = {}
     body: bytes | None = None
 
 
@@ -73,9 +72,7 @@ class HttpClient:
         import httpx2  # loaded by now
 
         try:
-            following = client.build_request(
-                request.method, request.url, headers=request.headers, params=request.query or None, content=request.body
-            )
+            following = client.build_request(request.method, request.url, headers=request.headers, content=request.body)
             for _ in range(MAX_HTTP_REDIRECTS + 1):
                 response = await client.send(following, stream=True)
                 try:
@@ -120,7 +117,10 @@ class HttpTool:
 
         Contract: tools:http:placement, tools:http:failures
         """
-        request = self._request(given)
+        try:
+            request = self._request(given)
+        except ValueError as error:
+            raise NestedToolFailed(f"{self._where.at('url')}: this is no URL once it is filled in: {error}.") from error
         answer = await self._client.send(request)
         if answer.status >= 400:
             raise NestedToolFailed(_describe_failure(request, answer))
@@ -149,14 +149,15 @@ class HttpTool:
         template, fill = self._template_with_variables(), self._placeholders.fill
         headers = {name: fill(text, given, _header_text) for name, text in template.headers.items()}
         url = fill(template.url, given, lambda _, text: quote(text, safe=""))
-        if {".", ".."} & set(urlsplit(url).path.split("/")) - set(urlsplit(template.url).path.split("/")):
+        if _steps(url) - _steps(template.url):
             raise InvalidInput('a property would turn the path into "." or ".."')
         rest = {name: value for name, value in given.items() if name not in self._named}
         if template.method in _IN_QUERY:
-            return Request(template.method, url, headers, _as_query(rest))
-        kind = "application/json" if template.body == "json" else "application/x-www-form-urlencoded"
-        body = json.dumps(rest, ensure_ascii=False).encode() if template.body == "json" else _as_form(rest)
-        return Request(template.method, url, {"Content-Type": kind} | headers, {}, body)
+            return Request(template.method, _with_query(url, _encode(rest)), headers)
+        if template.body == "form":
+            return Request(template.method, url, {"Content-Type": _FORM} | headers, _encode(rest).encode())
+        body = json.dumps(rest, ensure_ascii=False).encode()
+        return Request(template.method, url, {"Content-Type": "application/json"} | headers, body)
 
 
 def _open_client() -> "httpx2.AsyncClient":
@@ -219,13 +220,20 @@ def _header_text(name: str, text: str) -> str:
     return text
 
 
-def _as_query(rest: dict[str, Json]) -> dict[str, str | list[str]]:
-    return {
+def _steps(url: str) -> set[str]:
+    return {step for step in urlsplit(url).path.split("/") if step in {".", ".."}}
+
+
+def _with_query(url: str, query: str) -> str:
+    if not query:
+        return url
+    return url + ("&" if "?" in url else "?") + query
+
+
+def _encode(rest: dict[str, Json]) -> str:
+    pairs = {
         name: [as_text(item) for item in value] if isinstance(value, list) else as_text(value)
         for name, value in rest.items()
         if value is not None
     }
-
-
-def _as_form(rest: dict[str, Json]) -> bytes:
-    return urlencode(_as_query(rest), doseq=True).encode()
+    return urlencode(pairs, doseq=True)
