@@ -3,31 +3,81 @@
 One JSON shape for `catalog list --json`, for people's listings and for later comparison.
 """
 
+import asyncio
+import json
 from collections.abc import Iterable
+from pathlib import Path
 
 from codemode.catalog import Catalog, compact_entry
+from codemode.cli.progress import Progress
+from codemode.cli.terminal import Terminal
+from codemode.composition import Toolbox, open_toolbox
 from codemode.core.errors import InvalidInput
 from codemode.core.names import did_you_mean
 from codemode.core.types import PATH_SEPARATOR, Json, ToolSpec
+from codemode.manifest import find_manifest
 from codemode.search import Explained
 
 
-def build_tool(tool: ToolSpec, call: str) -> dict[str, Json]:
+def load_toolbox(terminal: Terminal, manifest: str | None, *, refresh: bool, agent: str = "main") -> Toolbox:
+    """Read the manifest and gather what a cell can reach; servers are asked where their lists are unknown.
+
+    Args:
+        terminal: Holds the option before the command; a person at it sees that servers are slow.
+        manifest: The command's own option.
+        refresh: Ask every server.
+        agent: Whose settings hold.
+
+    Raises:
+        InvalidConfig: The manifest, or a server that it requires, cannot be used.
+    """
+    named = manifest or terminal.manifest
+    path = Path(named) if named else find_manifest(Path.cwd())
+
+    async def load() -> Toolbox:
+        async with open_toolbox(path, agent, refresh) as box:
+            return box
+
+    with Progress(terminal, "asking MCP servers for their tools"):
+        return asyncio.run(load())
+
+
+def build_listing(box: Toolbox) -> dict[str, Json]:
+    """Return everything that a cell can reach and everything that is wrong.
+
+    `{manifest, size, sources, tools, notes, failures, warnings, ages}`: `notes` say which tools were
+    left out, renamed or got no function; `failures` which servers could not be listed; `ages` how
+    many seconds ago each server was asked for its tools.
+    """
+    catalog, servers = box.catalog, box.servers
+    return {
+        "manifest": str(box.manifest.path) if box.manifest.path else None,
+        "size": catalog.size,
+        "sources": catalog.sources,
+        "tools": build_tools(box),
+        "notes": [{"toolId": note.tool_id, "kind": note.kind, "text": note.text} for note in catalog.notes],
+        "failures": [failure.to_json() for failure in servers.failures] if servers else [],
+        "warnings": [*box.notes, *(servers.warnings if servers else ())],
+        "ages": {name: round(age, 1) for name, age in servers.ages.items()} if servers else {},
+    }
+
+
+def build_tools(box: Toolbox) -> list[Json]:
+    """Return all tools of a catalog, MCP included, in id order."""
+    calls = build_calls(box.catalog)
+    return [build_tool(box, tool, calls[tool.id]) for tool in box.catalog.tools]
+
+
+def build_tool(box: Toolbox, tool: ToolSpec, call: str) -> dict[str, Json]:
     """Return one tool with all that a person may ask about it.
 
     `{id, name, label?, description, source, sourceName, call, approval, origin?, parameters, outputSchema?}`
     """
-    shown = compact_entry(tool) | {"call": call, "approval": tool.approval}
+    shown = compact_entry(tool) | {"call": call, "approval": box.policy.approval_for(tool)}
     if tool.origin:
         shown["origin"] = tool.origin
     shown["parameters"] = tool.parameters
     return shown | ({"outputSchema": tool.output_schema} if tool.output_schema else {})
-
-
-def build_tools(catalog: Catalog) -> list[dict[str, Json]]:
-    """Return all tools of a catalog, MCP included, in id order."""
-    calls = build_calls(catalog)
-    return [build_tool(tool, calls[tool.id]) for tool in catalog.tools]
 
 
 def build_calls(catalog: Catalog) -> dict[str, str]:
@@ -68,6 +118,28 @@ def build_ranking(catalog: Catalog, found: Iterable[Explained], *, reasons: bool
             entry |= {"coverage": result.coverage, "reasons": given}
         ranking.append(entry)
     return ranking
+
+
+def find_declarations(catalog: Catalog, server: str | None) -> list[dict[str, Json]]:
+    """Return the virtual files with the declarations of one server, or of all.
+
+    Returns:
+        `[{"path": "mcp/everything.d.ts", "description", "text"}]`; the index only with all of them.
+
+    Raises:
+        InvalidInput: There is no such server; the message lists those that there are.
+    """
+    files: list[dict[str, Json]] = json.loads(catalog.scope.files)
+    if server is None:
+        return files
+    by_server = {Path(file["path"]).name.removesuffix(".d.ts"): file for file in files}
+    by_server.pop("index", None)
+    if server not in by_server:
+        known = ", ".join(by_server) or "none"
+        raise InvalidInput(
+            f'there is no MCP server "{server}" in the catalog; there are: {known}.{did_you_mean(server, by_server)}'
+        )
+    return [by_server[server]]
 
 
 def _listed(tools: Iterable[ToolSpec]) -> str:

@@ -25,9 +25,10 @@ _MARKS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 class Progress:
     """Follows a run's events; use it as a context manager around the wait for its result."""
 
-    def __init__(self, terminal: Terminal) -> None:
-        """Begin with nothing open."""
+    def __init__(self, terminal: Terminal, doing: str = "running") -> None:
+        """Begin with nothing open; `doing` is what to say until something is."""
         self._terminal = terminal
+        self._doing = doing
         self._began = time.monotonic()
         self._open: dict[Any, tuple[str, float]] = {}
         self._timer = threading.Timer(_PATIENCE_S, self._show)
@@ -65,7 +66,7 @@ class Progress:
         opened = sorted(self._open.copy().values(), key=lambda entry: entry[1])
         total = duration((now - self._began) * 1000)
         if not opened:
-            return f"running, {total}"
+            return f"{self._doing}, {total}"
         named = ", ".join(f"{label} {duration((now - since) * 1000)}" for label, since in opened[:3])
         more = f" and {len(opened) - 3} more" if len(opened) > 3 else ""
         return f"{counted(len(opened), 'open call')}: {named}{more}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from codemode.cli.terminal import Terminal
 from codemode.core.types import Json
-from codemode.render import plain
+from codemode.render import plain, plain_catalog
 from codemode.render.report import ErrorReport
 from codemode.render.words import printable
 
@@ -96,3 +96,48 @@ def show_table(terminal: Terminal, headings: Sequence[str], rows: Sequence[Seque
         terminal.print_out(render_table(headings, rows))
     else:
         terminal.write(plain.table_text(headings, rows))
+
+
+def show_catalog(terminal: Terminal, listing: Mapping[str, Json]) -> None:
+    """Show what a cell can reach on stdout, and on stderr, where that is another place, what is wrong."""
+    if terminal.styled_out:
+        from codemode.render.catalog import render_catalog
+
+        terminal.print_out(render_catalog(listing))
+        return
+    if listing["tools"]:
+        terminal.write(plain_catalog.catalog_text(listing))
+    for line in (*plain_catalog.failure_lines(listing), *plain_catalog.note_lines(listing)):
+        terminal.note(line)
+    terminal.note(plain_catalog.summary_line(listing))
+
+
+def show_tool(terminal: Terminal, tool: Mapping[str, Json]) -> None:
+    """Show one tool on stdout."""
+    if terminal.styled_out:
+        from codemode.render.tool import render_tool
+
+        terminal.print_out(render_tool(tool))
+    else:
+        terminal.write(plain_catalog.tool_text(tool))
+
+
+def show_ranking(terminal: Terminal, ranking: Sequence[Mapping[str, Json]]) -> None:
+    """Show the results of a search on stdout."""
+    if terminal.styled_out:
+        from codemode.render.tool import render_ranking
+
+        terminal.print_out(render_ranking(ranking))
+    else:
+        terminal.write(plain_catalog.ranking_text(ranking))
+
+
+def show_declarations(terminal: Terminal, files: Sequence[Mapping[str, Json]]) -> None:
+    """Show TypeScript declarations on stdout, each file under its path where there are several."""
+    text = "\n".join(f"// {file['path']}\n{file['text']}" if len(files) > 1 else file["text"] for file in files)
+    if terminal.styled_out:
+        from codemode.render.tool import render_declarations
+
+        terminal.print_out(render_declarations(printable(text)))
+    else:
+        terminal.write(text.rstrip("\n"))

@@ -3,7 +3,7 @@
 Standard library only. Lines of tools begin with the id, so that `grep` and `cut` can work.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from codemode.core.types import Json
 from codemode.render.plain import table_text
@@ -60,7 +60,7 @@ def tool_text(tool: Mapping[str, Json]) -> str:
     return "\n".join(lines)
 
 
-def ranking_text(ranking: list[Mapping[str, Json]]) -> str:
+def ranking_text(ranking: Sequence[Mapping[str, Json]]) -> str:
     """Return the results of a search, best first, with the reasons where there are any."""
     lines = [f"{entry['id']}  {one_line(entry['description'], _WHOLE)}\n{_reasons(entry)}" for entry in ranking]
     return "\n".join(line.rstrip("\n") for line in lines)

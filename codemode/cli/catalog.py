@@ -1,0 +1,156 @@
+"""`catalog`: what a cell can reach, where each tool came from, and what is wrong with the rest.
+
+What a command needs beyond its options is imported inside it: help must come at once.
+"""
+
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from codemode.cli.options import JsonFlag, Manifest, Refresh, examples, takes
+from codemode.cli.status import ExitStatus
+
+if TYPE_CHECKING:
+    from codemode.cli.terminal import Terminal
+
+
+class ListOptions(NamedTuple):
+    """Options of `codemode catalog` and `codemode catalog list`."""
+
+    manifest: Manifest = None
+    refresh: Refresh = False
+    json: JsonFlag = False
+
+
+class SearchOptions(NamedTuple):
+    """Options of `codemode catalog search`."""
+
+    query: Annotated[list[str], typer.Argument(metavar="QUERY", help="Plain words, a name or an id.")]
+    limit: Annotated[int | None, typer.Option("-n", "--limit", metavar="N", min=1, help="How many at most.")] = None
+    explain: Annotated[bool, typer.Option("--explain", help="Say why each result ranks where it does.")] = False
+    manifest: Manifest = None
+    refresh: Refresh = False
+    json: JsonFlag = False
+
+
+class DescribeOptions(NamedTuple):
+    """Options of `codemode catalog describe`."""
+
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="A tool's id, or its name where only one has it.")]
+    manifest: Manifest = None
+    refresh: Refresh = False
+    json: JsonFlag = False
+
+
+class TypesOptions(NamedTuple):
+    """Options of `codemode catalog types`."""
+
+    server: Annotated[str | None, typer.Argument(metavar="SERVER", help="Only the declarations of this server.")] = None
+    manifest: Manifest = None
+    refresh: Refresh = False
+    json: JsonFlag = False
+
+
+def _listing(terminal: "Terminal", options: ListOptions) -> ExitStatus:
+    """List every tool of the catalog with where it came from, and what is wrong."""
+    from codemode.cli.listing import build_listing, load_toolbox
+    from codemode.cli.show import show_catalog
+
+    terminal.json = terminal.json or options.json
+    listing = build_listing(load_toolbox(terminal, options.manifest, refresh=options.refresh))
+    if terminal.json:
+        terminal.write_json(listing)
+    else:
+        show_catalog(terminal, listing)
+    return ExitStatus.OK
+
+
+@takes(SearchOptions)
+def search(terminal: "Terminal", options: SearchOptions) -> ExitStatus:
+    """Rank the tools that a query means, best first, as tools.search does in a cell."""
+    from codemode.cli.listing import build_ranking, load_toolbox
+    from codemode.cli.show import show_ranking
+
+    terminal.json = terminal.json or options.json
+    catalog = load_toolbox(terminal, options.manifest, refresh=options.refresh).catalog
+    found = catalog.explain(" ".join(options.query), options.limit)
+    ranking = build_ranking(catalog, found, reasons=options.explain)
+    if terminal.json:
+        terminal.write_json(ranking)
+    elif ranking:
+        show_ranking(terminal, ranking)
+    else:
+        terminal.note("nothing matches; codemode catalog lists all there is")
+    return ExitStatus.OK
+
+
+@takes(DescribeOptions)
+def describe(terminal: "Terminal", options: DescribeOptions) -> ExitStatus:
+    """Show one tool: what it does, how a cell calls it, and what it takes."""
+    from codemode.cli.listing import build_calls, build_tool, find_tool, load_toolbox
+    from codemode.cli.show import show_tool
+
+    terminal.json = terminal.json or options.json
+    box = load_toolbox(terminal, options.manifest, refresh=options.refresh)
+    tool = find_tool(box.catalog, options.tool)
+    shown = build_tool(box, tool, build_calls(box.catalog)[tool.id])
+    if terminal.json:
+        terminal.write_json(shown)
+    else:
+        show_tool(terminal, shown)
+    return ExitStatus.OK
+
+
+@takes(TypesOptions)
+def types(terminal: "Terminal", options: TypesOptions) -> ExitStatus:
+    """Print the TypeScript declarations of the MCP servers, as API.read gives them in a cell."""
+    from codemode.cli.listing import find_declarations, load_toolbox
+    from codemode.cli.show import show_declarations
+
+    terminal.json = terminal.json or options.json
+    catalog = load_toolbox(terminal, options.manifest, refresh=options.refresh).catalog
+    files = find_declarations(catalog, options.server)
+    if terminal.json:
+        terminal.write_json(files)
+    elif files:
+        show_declarations(terminal, files)
+    else:
+        terminal.note("no MCP server is visible, so there are no declarations")
+    return ExitStatus.OK
+
+
+app = typer.Typer(
+    name="catalog",
+    help="Show what a cell can reach: tools, MCP servers, their types, and what is wrong with them.",
+    epilog=examples(
+        "codemode catalog",
+        "codemode catalog --json > catalog.json",
+        "codemode catalog search 'open orders' --explain",
+        "codemode catalog describe plugin:shop:lookup_order",
+        "codemode catalog types everything",
+    ),
+    rich_markup_mode=None,
+)
+app.command("list", epilog=examples("codemode catalog list", "codemode catalog list --json --refresh"))(
+    takes(ListOptions)(_listing)
+)
+app.command(epilog=examples("codemode catalog search refund", "codemode catalog search 'ship a parcel' --explain"))(
+    search
+)
+app.command(
+    epilog=examples("codemode catalog describe lookup_order", "codemode catalog describe mcp:github:create_issue")
+)(describe)
+app.command(epilog=examples("codemode catalog types", "codemode catalog types everything > everything.d.ts"))(types)
+
+
+@app.callback(invoke_without_command=True)
+def _before_the_command(
+    ctx: typer.Context, manifest: Manifest = None, refresh: Refresh = False, json: JsonFlag = False
+) -> ExitStatus | None:
+    """Take the options before a subcommand; without one, list."""
+    terminal: Terminal = ctx.obj
+    terminal.manifest = manifest or terminal.manifest
+    terminal.json = json
+    if ctx.invoked_subcommand is not None:
+        return None
+    return _listing(terminal, ListOptions(manifest, refresh, json))
