@@ -31,7 +31,7 @@ from codemode.store.database import Database
 from codemode.store.moves import Ending, RunRow
 from codemode.store.owner import Owner, is_alive
 from codemode.store.place import state_dir
-from codemode.store.port import Caller, Claimed, FinalState, Inbox, NewRun, RunRecord, Suspension
+from codemode.store.port import Caller, Claimed, FinalState, Inbox, NewRun, RunRecord, Store, Suspension
 
 FILE_NAME = "codemode.db"
 _THEIRS = "run_id = ? AND session = ? AND agent_id = ? AND coalesce(?, agent_run_id) = agent_run_id"
@@ -56,7 +56,7 @@ _DUE = """
     WHERE ended_ms IS NULL AND (state = 'running' OR state = 'waiting' AND expires_ms <= ?)"""
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """The store on disk; `port.py` says what each verb promises."""
 
     def __init__(self, database: Database | None = None, now: Callable[[], float] = time.time) -> None:

@@ -109,6 +109,18 @@ def test_elsewhere_ps_tells_the_start(monkeypatch, child):
     assert not is_alive(its_owner._replace(started=started))
 
 
+def test_without_ps_nothing_tells(monkeypatch):
+    """Then every owner counts as alive."""
+
+    def missing(*_, **__):
+        raise FileNotFoundError("/bin/ps")
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(subprocess, "run", missing)
+
+    assert owner._started(os.getpid()) is None
+
+
 def test_a_kernel_that_hides_its_boot_still_tells_the_ticks(monkeypatch, tmp_path):
     """Some sandboxes leave boot_id out."""
     (tmp_path / "7").mkdir()

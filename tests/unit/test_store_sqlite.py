@@ -13,13 +13,14 @@ import pytest
 
 from codemode.core.errors import Aborted, ErrorCode, InvalidConfig, RuntimeUnavailable
 from codemode.core.events import TurnMeasured
+from codemode.store import calls
 from codemode.store.database import Database
 from codemode.store.owner import this_process
 from codemode.store.place import state_dir
 from codemode.store.schema import SCHEMA_VERSION
 from codemode.store.sqlite import FILE_NAME, SqliteStore
 from tests.requirements import requirement
-from tests.support.stores import ME, SCOPE_TEXT, TTL_SECONDS, Clock, new_run, open_call, suspension
+from tests.support.stores import ME, SCOPE_TEXT, TTL_SECONDS, Clock, answer, new_run, open_call, suspension
 
 NOBODY = 65534
 ROOT = Path(__file__).parents[2]
@@ -227,6 +228,20 @@ def test_a_locked_store_is_said_after_the_time_that_a_writer_waits(path, store):
     assert store.runs("default") == ()
 
 
+def test_a_store_that_another_process_is_creating_is_waited_for_and_then_said(path):
+    """Changing the journal is the one step for which SQLite itself does not wait."""
+    path.parent.mkdir()
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(RuntimeUnavailable, match="is locked"):
+        Database(path, busy_ms=20)
+
+    holder.execute("ROLLBACK")
+    Database(path, busy_ms=20).close()
+    holder.close()
+
+
 @requirement("runs:store:speaks")
 @pytest.mark.parametrize("damage", ["no database at all", "pages overwritten", "cut short"])
 def test_a_damaged_store_is_said_with_its_place_and_what_to_do(path, damage):
@@ -310,6 +325,17 @@ def test_a_store_that_cannot_be_written_is_a_matter_of_configuration(obstacle):
     assert code == ErrorCode.INVALID_CONFIG
     assert str(path) in message
     assert "CODEMODE_STATE_DIR" in message
+
+
+def test_an_answer_that_came_between_the_look_and_the_interruption_stays(store, db):
+    """A process settles a call as its last deed, while another has just seen that it died."""
+    run_id = suspended(store, open_call(1))
+    store.settle(run_id, answer(1, '"done"'))
+
+    calls.interrupt(db, run_id, [(1, "client:app:quote")], 5.0)
+
+    assert store.inbox(run_id).replies == (answer(1, '"done"'),)
+    assert store.events(run_id) == []
 
 
 @requirement("runs:store:speaks")

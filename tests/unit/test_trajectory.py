@@ -144,6 +144,11 @@ def test_two_waits_and_two_suspensions_stay_apart():
     assert run.state == "expired"
 
 
+def test_the_end_of_a_snapshot_that_nobody_saw_taken_changes_nothing():
+    """A log may begin late: the tree shows what it knows."""
+    assert fold([STORY[12]]).runs == (Run(RUN),)
+
+
 def test_runs_stand_side_by_side_in_the_order_in_which_they_began():
     """Their events may be interleaved."""
     other = BEGIN._replace(run_id="cm_2")
