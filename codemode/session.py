@@ -27,6 +27,7 @@ from codemode.hooks import Hook
 from codemode.live.admission import admit_cell
 from codemode.live.attempt import Attempt
 from codemode.live.carrier import Carrier
+from codemode.live.journal import Listener
 from codemode.live.late import Late
 from codemode.live.requests import Requests
 from codemode.live.run import LiveRun
@@ -87,6 +88,10 @@ class Session:
     def catalog(self) -> Catalog:
         """The tools of this session."""
         return self._parts.catalog
+
+    def listen(self, listener: Listener) -> None:
+        """Tell somebody of each event, as it happens."""
+        self._around.journal.listeners.append(listener)
 
     # ---- exec and wait ----
 
@@ -232,13 +237,18 @@ class Session:
         self._drop_late(run_id)
         return state
 
+    def stop(self, reason: str) -> bool:
+        """Abort what is live here; its callers get their failed results. False where nothing is."""
+        for run in self._live.values():
+            run.stop(Aborted(reason))
+        return bool(self._live)
+
     async def close(self) -> None:
         """End what is live here; waiting runs stay, their calls in flight are interrupted.
 
         Contract: session:close:live-aborted, session:close:calls-interrupted
         """
-        for run in self._live.values():
-            run.stop(Aborted("the session was closed"))
+        self.stop("the session was closed")
         while self._live:
             await self._move()
         for late in tuple(self._late.values()):

@@ -16,6 +16,7 @@ from codemode.live.run import LiveRun, TurnFailed
 from codemode.live.service import Surroundings
 from codemode.runs import RunState
 from codemode.store.port import FinalState, Suspension
+from codemode.telemetry import Telemetry
 
 
 class Attempt:
@@ -145,6 +146,12 @@ class Attempt:
 
     def _telemetry(self) -> dict[str, Json]:
         return self._around.journal.telemetry(self.agent_run_id)
+
+
+def failed_before_run(error: BaseException) -> Failed:
+    """Return the failed result of a request for which no session could be opened."""
+    failure = _describe(error)
+    return Failed(_cut(failure.error), failure.code, failure.phase, False, None, (), Telemetry().to_json())
 
 
 def _describe(error: BaseException) -> GuestFailure:

@@ -46,6 +46,14 @@ def spawn_worker() -> Child:
     return spawn(argv, kept)
 
 
+def spawn_first() -> Child | None:
+    """Start a worker before anything else is loaded; None where that failed, which the pool will say."""
+    try:
+        return spawn_worker()
+    except RuntimeUnavailable:
+        return None
+
+
 def cache_dir() -> str:
     """Return the folder of compiled engines, or "" where the user has none; it may not exist yet.
 
@@ -63,7 +71,7 @@ def cache_dir() -> str:
 
 
 def spawn(argv: list[str], env: Mapping[str, str]) -> Child:
-    """Start a program in its own process group; it inherits no descriptor but its three pipes.
+    """Start a program in a session, so a group, of its own; it inherits no descriptor but its three pipes.
 
     Raises:
         RuntimeUnavailable: The program cannot be started.
@@ -74,7 +82,7 @@ def spawn(argv: list[str], env: Mapping[str, str]) -> Child:
     dup2 = [(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate((theirs_in, theirs_out, theirs_err))]
     close = [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()]
     try:
-        pid = os.posix_spawn(argv[0], argv, env, file_actions=[*dup2, *close], setpgroup=0)
+        pid = os.posix_spawn(argv[0], argv, env, file_actions=[*dup2, *close], setsid=True)
     except OSError as error:
         for fd in (ours_in, ours_out, ours_err):
             os.close(fd)
@@ -104,8 +112,9 @@ def kill(child: Child) -> str:
     Returns:
         `exited with status 3` or `was ended by SIGSEGV`.
     """
-    with suppress(ProcessLookupError, PermissionError):  # the latter: macOS, for a group of zombies
-        os.killpg(child.pid, signal.SIGKILL)
+    for send in (os.killpg, os.kill):
+        with suppress(ProcessLookupError, PermissionError):  # the latter: macOS, for a group of zombies
+            send(child.pid, signal.SIGKILL)
     _, status = os.waitpid(child.pid, 0)
     for fd in (child.stdin, child.stdout, child.stderr):
         os.close(fd)

@@ -1,0 +1,42 @@
+"""The console entry: for `run` and `wait` a host is started before anything else is loaded."""
+
+import sys
+
+from codemode.cli.hostlink import start_early
+
+_ABORTED = 130  # as `cli.status` has it, which is not loaded yet
+_NEED_HOST = ("run", "wait")
+_NO_RUN = ("--help", "-h", "--version")
+_WITH_VALUE = ("-m", "--manifest")
+
+
+def main() -> int:
+    """Run the command line of this process and return its exit status.
+
+    Contract: host:start:early
+    """
+    try:
+        if needs_host(sys.argv[1:]):
+            start_early()
+        from codemode.cli.app import main as run_command_line  # typer takes as long as the host's own start
+    except KeyboardInterrupt:
+        return _ABORTED
+    return run_command_line()
+
+
+def needs_host(arguments: list[str]) -> bool:
+    """Say whether the arguments are those of a command that runs a cell."""
+    if any(argument in _NO_RUN for argument in arguments):
+        return False
+    words = iter(arguments)
+    for word in words:
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word in _ABORTED = 130  # as `cli.status` has it, which is not loaded yet
+_NEED_HOST
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""How a session is made: manifest → tools, servers → catalog → executor → store → pool.
+
+`open_toolbox` gives what can be reached and who may reach it, without running anything;
+`open_session` adds what runs cells. Heavy parts (MCP, tools) are imported only where the
+manifest asks for them, so that a cell without a manifest starts at once.
+"""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from codemode.catalog import Catalog, build_catalog
+from codemode.config import CodeModeConfig
+from codemode.core.limits import clamp_limits
+from codemode.core.redact import Redactor
+from codemode.core.types import ToolSpec
+from codemode.executor import Executor
+from codemode.hooks import Hook
+from codemode.live.journal import Journal, Listener
+from codemode.live.service import Surroundings
+from codemode.manifest import Manifest, load_manifest
+from codemode.policy import Policy
+from codemode.session import Identity, Parts, Session
+from codemode.store.place import state_dir
+from codemode.store.port import Store
+from codemode.store.sqlite import SqliteStore
+from codemode.supervisor.pool import WorkerPool
+from codemode.supervisor.spawn import Child
+
+if TYPE_CHECKING:
+    from codemode.mcp.connections import McpListing
+
+MAX_WORKERS = 4  # more cells at once than cores only take turns
+
+
+class Toolbox(NamedTuple):
+    """What a manifest gives, ready to be called.
+
+    servers: What its MCP servers offer: failures, warnings, ages; None without servers.
+    notes: Sentences about definitions that were not used.
+    """
+
+    manifest: Manifest
+    config: CodeModeConfig
+    catalog: Catalog
+    policy: Policy
+    redactor: Redactor
+    hooks: tuple[Hook, ...] = ()
+    servers: "McpListing | None" = None
+    notes: tuple[str, ...] = ()
+
+
+class Setup(NamedTuple):
+    """What a front end asks of a session.
+
+    limits: Over the manifest's, by Python name: `{"timeout_ms": 500}`.
+    may_ask: Whether a person can decide on approvals; without one they are denied at once.
+    refresh: Ask every MCP server for its tools, instead of the cache.
+    """
+
+    manifest: Path | None = None
+    who: Identity = Identity()
+    limits: Mapping[str, int] = {}
+    may_ask: bool = True
+    refresh: bool = False
+
+
+@asynccontextmanager
+async def open_toolbox(
+    manifest_path: Path | None, agent_id: str = "main", refresh: bool = False
+) -> AsyncIterator[Toolbox]:
+    """Read a manifest and gather what a cell can reach; on leaving, end what was started for it.
+
+    Args:
+        manifest_path: None for the empty manifest.
+        agent_id: Whose settings hold.
+        refresh: Ask every MCP server for its tools, instead of the cache.
+
+    Raises:
+        InvalidConfig: The manifest, or a server that it requires, cannot be used.
+    """
+    manifest = load_manifest(manifest_path)
+    config = manifest.config_for(agent_id)
+    redactor = Redactor(paths=((str(state_dir()), "<state>"), (str(Path.home()), "~")))
+    policy = Policy(manifest.allow, manifest.deny, manifest.approvals, manifest.sandbox)
+    async with AsyncExitStack() as stack:
+        tools, hooks = _build_tools(stack, manifest, redactor)
+        box = Toolbox(manifest, config, build_catalog(tools, policy, config.limits), policy, redactor, hooks)
+        yield await _add_servers(stack, box, refresh)
+
+
+def _build_tools(
+    stack: AsyncExitStack, manifest: Manifest, redactor: Redactor
+) -> tuple[tuple[ToolSpec, ...], tuple[Hook, ...]]:
+    if not (manifest.tools or manifest.hooks):
+        return (), ()
+    from codemode.tools.toolset import Toolset  # a cell without tools need not wait for it
+
+    toolset = Toolset(manifest, redactor.learn)
+    stack.push_async_callback(toolset.close)
+    return toolset.tools, toolset.hooks
+
+
+async def _add_servers(stack: AsyncExitStack, box: Toolbox, refresh: bool) -> Toolbox:
+    tables = box.manifest.mcp
+    if not (tables.servers or tables.include):
+        return box
+    from codemode.mcp.connections import McpServers  # a cell without servers need not wait for it
+    from codemode.mcp.servers import gather_servers
+
+    found = gather_servers(tables.servers, tables.include)
+    servers = McpServers(found.specs, box.redactor)
+    stack.push_async_callback(servers.close)
+    listing = await servers.tools(refresh)
+    catalog = build_catalog((*box.catalog.tools, *listing.tools), box.policy, box.config.limits)
+    catalog = catalog.with_scope(servers.guest_scope(catalog.tools))
+    return box._replace(catalog=catalog, servers=listing, notes=found.shadowed)
+
+
+@asynccontextmanager
+async def open_session(
+    setup: Setup, pool: WorkerPool | None = None, store: Store | None = None, listener: Listener | None = None
+) -> AsyncIterator[Session]:
+    """Open a session; on leaving, end it, and close what was made for it.
+
+    Args:
+        setup: What is asked.
+        pool: Workers to share; one of our own when left out.
+        store: Where runs are kept; the user's own when left out.
+        listener: Told of each event.
+
+    Raises:
+        InvalidConfig: The manifest, or a server that it requires, cannot be used.
+        RuntimeUnavailable: No worker can be started, or the store cannot be opened.
+    """
+    async with AsyncExitStack() as stack:
+        if pool is None:
+            pool = open_pool()
+            stack.push_async_callback(pool.close)
+        if store is None:
+            store = open_store()
+            stack.callback(store.close)
+        box = await stack.enter_async_context(open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh))
+        session = Session(_build_parts(setup, box, pool, store), setup.who)
+        stack.push_async_callback(session.close)
+        if listener is not None:
+            session.listen(listener)
+        yield session
+
+
+def open_pool(first: Child | None = None) -> WorkerPool:
+    """Start a pool of as many workers as compute at once on this machine; `first` runs already."""
+    return WorkerPool(max(2, min(os.cpu_count() or 2, MAX_WORKERS)), first)
+
+
+def open_store() -> Store:
+    """Open the user's own store, and expire in it what is too old."""
+    store = SqliteStore()
+    store.sweep()
+    return store
+
+
+def _build_parts(setup: Setup, box: Toolbox, pool: WorkerPool, store: Store) -> Parts:
+    journal = Journal()
+    limits, _ = clamp_limits({**box.config.limits._asdict(), **setup.limits})
+    return Parts(
+        pool=pool,
+        around=Surroundings(store, journal, box.redactor, setup.may_ask),
+        catalog=box.catalog,
+        policy=box.policy,
+        executor=Executor(box.redactor, box.policy, box.hooks, journal.record),
+        config=box.config._replace(limits=limits),
+        hooks=box.hooks,
+        manifest=str(box.manifest.path) if box.manifest.path else None,
+    )
