@@ -33,8 +33,7 @@ def needs_host(arguments: list[str]) -> bool:
         if word in _WITH_VALUE:
             next(words, None)
         elif not word.startswith("-"):
-            return word in _ABORTED = 130  # as `cli.status` has it, which is not loaded yet
-_NEED_HOST
+            return word in _NEED_HOST
     return False
 
 
