@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from codemode.core.errors import CodeModeError, RuntimeUnavailable
+from codemode.core.errors import CodeModeError, ErrorCode, RuntimeUnavailable
 from codemode.core.events import CallDelivered, SnapshotEvent, TurnMeasured
 from codemode.core.limits import INBOX_POLL_MS, MIN_TURN_MS
 from codemode.core.protocol import Start, encode_settlements
@@ -114,11 +114,18 @@ class LiveRun:
         self._around.journal.record(TurnMeasured(self.run_id, _now_ms(), end.guest_ms))
         self.output.admit(end)
         if end.failure is not None:
-            raise TurnFailed(end.failure)
+            raise TurnFailed(self._with_numbers(end.failure))
         if end.state == "suspended":
             self.service.start(end.calls, end.cancelled)
             if not self.requests.open:
                 raise RuntimeUnavailable("the sandbox worker suspended a cell that waits for nothing")
+
+    def _with_numbers(self, failure: GuestFailure) -> GuestFailure:
+        """Say which deadline passed: the worker knows only what was left of it."""
+        if failure.code is not ErrorCode.TIMEOUT:
+            return failure
+        deadline = f"the deadline of {self.vm.limits.timeout_ms} ms (timeoutMs)"
+        return failure._replace(error=f"{deadline} passed while the cell was computing; split the work, or raise it")
 
     async def _deliver(self) -> TurnEnd | None:
         """Deliver what settled; None where no worker came free before the deadline.
