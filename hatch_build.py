@@ -95,7 +95,7 @@ def is_fresh(root: Path) -> bool:
         return manifest["inputs"] == _hash_inputs(root) and all(
             _sha256(assets / name) == digest for name, digest in manifest["files"].items()
         )
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # missing, or not our manifest
         return False
 
 

@@ -24,6 +24,7 @@ MAY_CATCH_EVERYTHING = {
     "hooks.py": "a hook's exception becomes a refusal",
     "sandbox/worker.py": "an exception becomes the event that ends a turn",
     "session.py": "an exception becomes a failed result",
+    "tools/python.py": "whatever a module does while it is imported becomes invalid_config",
     "tools/threads.py": "a thread's exception is raised where it is awaited",
 }
 
