@@ -78,7 +78,7 @@ class Progress:
             if not self._over:
                 console = self._terminal.err_console()
                 self._live = Live(_Line(self), console=console, refresh_per_second=_REDRAWS_PER_S, transient=True)
-                self._live.start()
+                self._live.start(refresh=True)
 
 
 class _Line:
