@@ -8,8 +8,9 @@ we are killed.
 
 import asyncio
 import os
+import select
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -18,7 +19,7 @@ from codemode.core.limits import MAX_MCP_MESSAGE_BYTES, MCP_EXIT_MS, MCP_TERM_MS
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _DRAIN_S = 0.2  # from a server's exit to the end of its output, where a child of it holds the pipe open
-_POLL_S = 0.005
+_POLL_S = 0.01
 
 
 class Command(NamedTuple):
@@ -101,15 +102,12 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """
         strays = _find_strays(self.pid)
         cast("asyncio.WriteTransport", self._transport.get_pipe_transport(_STDIN)).close()
-        if not await self._is_gone_within(MCP_EXIT_MS):
+        if not await _becomes(self._is_gone, MCP_EXIT_MS):
             self._signal_group(signal.SIGTERM)
-            if not await self._is_gone_within(MCP_TERM_MS):
+            if not await _becomes(self._is_gone, MCP_TERM_MS):
                 self._signal_group(signal.SIGKILL)
-                await self.wait_exit(MCP_TERM_MS / 1000)
-        for stray in strays:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(stray, signal.SIGKILL)
-            os.close(stray)
+                await _becomes(self._is_gone, MCP_TERM_MS)
+        await _end_strays(strays)
         self._end_of_lines()
         self._transport.close()
         await asyncio.sleep(0)  # lets the loop close the pipes
@@ -141,16 +139,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._ended = True
         self._lines.feed_eof()
 
-    async def _is_gone_within(self, timeout_ms: int) -> bool:
-        deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
-        while not self._is_gone():
-            if asyncio.get_running_loop().time() > deadline:
-                return False
-            await asyncio.sleep(_POLL_S)
-        return True
-
     def _is_gone(self) -> bool:
-        return self._exited.is_set() and not self._signal_group(0)
+        return self._exited.is_set() and not (self._signal_group(0) and _has_living_member(self.pid))
 
     def _signal_group(self, number: int) -> bool:
         try:
@@ -160,6 +150,24 @@ class ServerProcess(asyncio.SubprocessProtocol):
         except PermissionError:  # somebody of the group changed its user: it is alive
             return True
         return True
+
+
+async def _becomes(is_so: Callable[[], bool], timeout_ms: int) -> bool:
+    deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
+    while not is_so():
+        if asyncio.get_running_loop().time() > deadline:
+            return False
+        await asyncio.sleep(_POLL_S)
+    return True
+
+
+async def _end_strays(strays: list[int]) -> None:
+    for stray in strays:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(stray, signal.SIGKILL)
+    await _becomes(lambda: len(select.select(strays, [], [], 0)[0]) == len(strays), MCP_TERM_MS)
+    for stray in strays:
+        os.close(stray)
 
 
 def _find_strays(pid: int) -> list[int]:
@@ -178,3 +186,14 @@ def _descendants(pid: int) -> Iterator[int]:
             for child in map(int, listing.read_text(encoding="ascii").split()):
                 yield child
                 yield from _descendants(child)
+
+
+def _has_living_member(group: int) -> bool:
+    """Say whether a process group holds more than zombies, which nobody may reap where no init runs."""
+    stats = list(Path("/proc").glob("[0-9]*/stat"))
+    for stat in stats:
+        with suppress(OSError):  # it has just ended
+            state, _, member_of = stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[:3]
+            if int(member_of) == group and state not in "ZX":
+                return True
+    return not stats  # no /proc: whoever is left counts

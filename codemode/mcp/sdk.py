@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
@@ -25,8 +25,11 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
+    INTERNAL_ERROR,
     REQUEST_TIMEOUT,
+    ErrorData,
     Implementation,
+    JSONRPCError,
     JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
@@ -183,19 +186,18 @@ def parse_message(line: bytes) -> JSONRPCMessage | None:
     Lone surrogates and bad bytes become U+FFFD, so that one odd character costs no answer; an
     answer that is malformed otherwise becomes an error under its id, so that nobody waits for it.
     """
-    try:
+    with suppress(ValueError):
         return message_adapter.validate_json(line, by_name=False)
-    except ValueError:
-        pass
     try:
         found = json.loads(clean_text(json.dumps(json.loads(line.decode("utf-8", "replace")), ensure_ascii=False)))
-        return message_adapter.validate_python(found, by_name=False)
     except (ValueError, RecursionError):
-        pass
-    if isinstance(found, dict) and isinstance(found.get("id"), (int, str)) and "method" not in found:
-        fault = {"code": -32603, "message": "the server's answer is not a JSON-RPC response"}
-        return message_adapter.validate_python({"jsonrpc": "2.0", "id": found["id"], "error": fault}, by_name=False)
-    return None
+        return None
+    with suppress(ValueError):
+        return message_adapter.validate_python(found, by_name=False)
+    if not isinstance(found, dict) or not isinstance(found.get("id"), (int, str)) or "method" in found:
+        return None
+    fault = ErrorData(code=INTERNAL_ERROR, message="the server's answer is not a JSON-RPC response")
+    return JSONRPCError(jsonrpc="2.0", id=found["id"], error=fault)
 
 
 def _report_to(on_progress: Callable[[Json], None]) -> ProgressFnT:

@@ -1,0 +1,92 @@
+"""Nothing that a server starts outlives us: not when we close it, not when we are killed."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from tests.requirements import requirement
+from tests.support.mcp import eventually, odd, servers_of, shelf
+
+_HOST = """
+import asyncio, sys
+from pathlib import Path
+from tests.support.mcp import odd, servers_of
+
+async def main():
+    async with servers_of(odd("keeps_a_family", sys.argv[1]), cache=Path(sys.argv[2])) as servers:
+        listing = await servers.tools()
+        print(len(listing.tools), flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def _is_running(pid: int) -> bool:
+    """A zombie is not: nobody may reap orphans where the tests run."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+@requirement("mcp:close:no-process-left")
+async def test_closing_ends_a_stubborn_server_and_its_whole_family(tmp_path: Path) -> None:
+    """It ignores a closed stdin and SIGTERM; so do its children, of which one left the group."""
+    family = tmp_path / "family"
+    async with servers_of(odd("keeps_a_family", str(family)), cache=tmp_path) as servers:
+        await servers.tools()
+        pids = json.loads(family.read_text())
+        assert len(pids) == 3
+        assert all(map(_is_running, pids))
+
+    assert [pid for pid in pids if _is_running(pid)] == []
+
+
+@requirement("mcp:close:no-process-left")
+async def test_closing_a_good_server_is_gentle(tmp_path: Path) -> None:
+    """It leaves by itself, with status 0, when its stdin closes."""
+    async with servers_of(shelf(), cache=tmp_path) as servers:
+        await servers.tools()
+        process = servers._connections["shelf"]._process
+        assert process is not None
+
+    assert process.exit_status == 0
+
+
+@requirement("mcp:close:no-process-left")
+async def test_a_start_that_is_given_up_leaves_no_process(tmp_path: Path) -> None:
+    """A cancelled listing cancels what it started."""
+    family = tmp_path / "family"
+    spec = odd("keeps_a_family", str(family))
+    async with servers_of(spec, cache=tmp_path) as servers:
+        listing = asyncio.create_task(servers.tools())
+        await eventually(lambda: family.exists() and family.read_text() != "")
+        listing.cancel()
+        await asyncio.gather(listing, return_exceptions=True)
+
+    pids = json.loads(family.read_text())
+    assert [pid for pid in pids if _is_running(pid)] == [], pids
+
+
+@requirement("mcp:close:killed")
+async def test_a_killed_host_takes_its_servers_along(tmp_path: Path) -> None:
+    """SIGKILL leaves no time to say goodbye; the group of the server ends all the same."""
+    family = tmp_path / "family"
+    host = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _HOST, str(family), str(tmp_path)),
+        stdout=asyncio.subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(Path.cwd())},
+    )
+    assert host.stdout is not None
+    assert await host.stdout.readline() == b"1\n"
+    server, near, far = json.loads(family.read_text())
+    host.send_signal(signal.SIGKILL)
+    await host.wait()
+
+    await eventually(lambda: not _is_running(server) and not _is_running(near))
+    os.kill(far, signal.SIGKILL)  # a session of its own is beyond our reach once we are dead
