@@ -3,12 +3,12 @@
 Examples are fenced blocks. What a fence's language means:
 
     console   `$ command` lines, each followed by what it prints; run from the repository root.
-              In the expected text `…` stands for anything, a duration for any duration, and a
-              run id for the run that the page met first under that id
+              In the expected text `…` stands for anything within a line and, alone, for any lines;
+              a duration or a size for any other, a run id for the run that the page met under it
     js, ts    a cell with a header as in `fixtures/cells`; it must end as the header says
+              after `<!-- numbers vary -->` every number stands for any other
     toml      a manifest that loads
     python    a program that exits with 0
-    json      a JSON document
     sh        `make` targets, which must exist; anything else is not run
     text      pictures; not run
 
@@ -31,12 +31,13 @@ from codemode.runs import TRANSITIONS
 from tests.support.cells import BOUND_S, COMMAND, ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LANGUAGES = {"console", "js", "ts", "toml", "python", "json", "sh", "text"}
+LANGUAGES = {"console", "js", "ts", "toml", "python", "sh", "text"}
 COMMANDS = ("run", "wait", "runs", "abort", "trace", "catalog", "debug-payload")
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^(<!-- numbers vary -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _GENERATED = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _RUN_ID = re.compile(r"cm_[0-9a-f]{8}-[0-9a-f-]{27}")
-_DURATION = re.compile(r"\d+(?:\.\d+)? ?(?:µs|ms|s|min)\b")
+_NUMBER = re.compile(r" *\d[\d,.]*")
+_MEASURE = re.compile(r"\d+(?:\.\d+)? ?(?:µs|ms|s|min|B|kB|MB)\b")
 
 
 class Example(NamedTuple):
@@ -46,6 +47,7 @@ class Example(NamedTuple):
     line: int
     language: str
     text: str
+    numbers_vary: bool = False
 
     @property
     def id(self) -> str:
@@ -58,6 +60,7 @@ class Step(NamedTuple):
 
     command: str
     expected: str
+    numbers_vary: bool = False
 
 
 def examples(*languages: str) -> list[Example]:
@@ -68,7 +71,8 @@ def examples(*languages: str) -> list[Example]:
 def _blocks(page: Path) -> Iterator[Example]:
     text = page.read_text(encoding="utf-8")
     for match in _FENCE.finditer(text):
-        yield Example(page, text.count("\n", 0, match.start()) + 1, match[1], match[2])
+        line = text.count("\n", 0, match.start(2)) + 1
+        yield Example(page, line, match[2], match[3], match[1] is not None)
 
 
 def steps(example: Example) -> list[Step]:
@@ -81,7 +85,7 @@ def steps(example: Example) -> list[Step]:
             found[-1][0] = found[-1][0][:-1] + line.strip()
         else:
             found[-1].append(line)
-    return [Step(lines[0], "\n".join(lines[1:]).rstrip()) for lines in found]
+    return [Step(lines[0], "\n".join(lines[1:]).rstrip(), example.numbers_vary) for lines in found]
 
 
 class Console:
@@ -110,18 +114,19 @@ class Console:
         )
         printed = done.stdout.decode(errors="replace").rstrip()
         self._learn(step.expected, printed)
-        return None if re.fullmatch(self._pattern(step.expected), printed) else (step.expected, printed)
+        return None if self._pattern(step).fullmatch(printed) else (step.expected, printed)
 
     def _learn(self, expected: str, printed: str) -> None:
         for documented, met in zip(_RUN_ID.findall(expected), _RUN_ID.findall(printed), strict=False):
             self._runs.setdefault(documented, met)
 
-    def _pattern(self, expected: str) -> re.Pattern[str]:
-        """Return what the printed text must match: `…` is anything, durations are any durations."""
-        text = _RUN_ID.sub(lambda match: self._runs.get(match[0], match[0]), expected)
-        pattern = _DURATION.sub("\x00", text)
-        pattern = re.escape(pattern).replace("…", ".*").replace("\x00", _DURATION.pattern)
-        return re.compile("\n".join(line.rstrip() for line in pattern.split("\n")), re.DOTALL)
+    def _pattern(self, step: Step) -> re.Pattern[str]:
+        """Return what the printed text must match: `…` is anything, a duration or size any other."""
+        text = _RUN_ID.sub(lambda match: self._runs.get(match[0], match[0]), step.expected)
+        varying = _NUMBER if step.numbers_vary else _MEASURE
+        lines = [re.escape(line).replace("…", ".*") for line in varying.sub("\x00", text).split("\n")]
+        joined = "\n".join("(?s:.*)" if line == ".*" else line for line in lines)
+        return re.compile(joined.replace("\x00", varying.pattern))
 
 
 def _limits_table() -> str:
