@@ -21,7 +21,7 @@ from codemode.core.events import ExecStarted, WaitStarted
 from codemode.core.limits import SWEEP_MS, UPKEEP_MS, Limits, clamp_limits
 from codemode.core.names import VISIBLE_TOOLS
 from codemode.core.protocol import Start
-from codemode.core.types import CodeModeResult, Json, RunContext
+from codemode.core.types import CodeModeResult, Json, Keep, RunContext
 from codemode.executor import Executor
 from codemode.hooks import Hook
 from codemode.live.admission import admit_cell
@@ -78,6 +78,7 @@ class Session:
         self._around = parts.around
         self._live: dict[str, LiveRun] = {}
         self._late: dict[str, Late] = {}
+        self._kept: dict[str, bytes] = {}
         self._ending: set[Carrier] = set()
         self._loop = asyncio.get_running_loop()
         self._moved = asyncio.Event()
@@ -95,17 +96,18 @@ class Session:
 
     # ---- exec and wait ----
 
-    async def exec(self, raw: Json, limits: Limits | None = None) -> CodeModeResult:
+    async def exec(self, raw: Json, limits: Limits | None = None, keep: Keep | None = None) -> CodeModeResult:
         """Run a cell.
 
         Args:
             raw: `{"code"?, "command"?, "language"?}` as a model gave it.
             limits: Instead of the configured ones, for this run.
+            keep: Run it as the REPL does, in the VM that an earlier cell left behind; see `kept`.
 
         Contract: session:errors:never-raised
         """
         attempt = Attempt(self.agent_run_id, self._around)
-        return await self._attempt(attempt, self._exec(raw, limits or self._parts.config.limits, attempt))
+        return await self._attempt(attempt, self._exec(raw, limits or self._parts.config.limits, attempt, keep))
 
     async def wait(
         self, raw: Json, decisions: Mapping[str, bool] | None = None, timeout_ms: int | None = None
@@ -135,7 +137,14 @@ class Session:
         finally:
             self._leave(attempt)
 
-    async def _exec(self, raw: Json, limits: Limits, attempt: Attempt) -> CodeModeResult:
+    def kept(self, run_id: str) -> bytes | None:
+        """Return, once, the snapshot that an ended cell left behind: the `base` of the next one.
+
+        None where it left none: it was not to be kept, it has not ended, or a limit cut it short.
+        """
+        return self._kept.pop(run_id, None)
+
+    async def _exec(self, raw: Json, limits: Limits, attempt: Attempt, keep: Keep | None) -> CodeModeResult:
         parts, around = self._parts, self._around
         given = parse_exec_input(raw, parts.config.languages)
         await parts.pool.warm()
@@ -149,7 +158,8 @@ class Session:
         given = await admit_cell(given, parts.hooks, context, around.redactor, parts.config.languages)
         vm = Vm(parts.pool, limits, deadline)
         run = self._enter(attempt, vm, catalog, context)
-        return await attempt.conclude(run, await run.exec(partial(_start, given, limits, attempt.scope)))
+        start = partial(_start, given, limits, attempt.scope, keep)
+        return await attempt.conclude(run, await run.exec(start))
 
     async def _wait(
         self, raw: Json, decisions: Mapping[str, bool], timeout_ms: int, attempt: Attempt
@@ -197,6 +207,8 @@ class Session:
             self._around.journal.forget(run_id or "")
             return
         del self._live[run_id]
+        if run.vm.kept is not None:
+            self._kept[run_id] = run.vm.kept
         run.service.close()
         carrier = run.service.carrier
         if attempt.suspended and not carrier.is_idle:
@@ -369,7 +381,9 @@ class Session:
         return build_catalog(tools, parts.policy, claimed.run.limits).with_scope(parts.catalog.scope)
 
 
-def _start(given: ExecInput, limits: Limits, scope: tuple[str, bytes], budget_ms: float) -> Start:
+def _start(
+    given: ExecInput, limits: Limits, scope: tuple[str, bytes], keep: Keep | None, budget_ms: float
+) -> Start:
     digest, text = scope
     return Start(
         source=given.code,
@@ -381,6 +395,8 @@ def _start(given: ExecInput, limits: Limits, scope: tuple[str, bytes], budget_ms
         seed=int.from_bytes(os.urandom(_SEED_BYTES)),
         scope=digest,
         scope_text=text,
+        keep=keep is not None,
+        base=keep.base or b"" if keep is not None else b"",
     )
 
 

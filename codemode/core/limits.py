@@ -93,6 +93,7 @@ WASM_STACK_BYTES = 16 << 20  # native stack that GUEST_STACK_BYTES of interprete
 WORKER_STACK_BYTES = 64 << 20  # of the worker's process; must exceed WASM_STACK_BYTES
 WORKER_DATA_BYTES = 1536 << 20  # private memory of a worker: the largest cell (1 GiB) and all else
 WORKER_START_MS = 30_000  # from spawn to `ready`; the first start on a machine compiles the engine
+INSPECT_MS = 2000  # to parse what is being typed; the REPL asks at each end of a line
 WORKER_ANSWER_MS = 30_000  # for a snapshot of a large memory, or to drop a VM
 WORKER_MAX_CELLS = 1000  # after which a worker is replaced: leaks stay small
 MAX_HEADER_BYTES = 1 << 20  # a frame's JSON header, the error text included

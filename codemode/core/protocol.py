@@ -36,7 +36,8 @@ class Start(NamedTuple):
     """Run a new cell.
 
     `scope` is the digest of the guest's globals; the blob is their text, or empty when the
-    worker holds that scope already.
+    worker holds that scope already. With `keep` the source is a global script, run in the VM
+    of the snapshot `base` (empty: a fresh one), and the VM stays when the cell has ended.
     """
 
     source: str
@@ -48,6 +49,8 @@ class Start(NamedTuple):
     seed: int
     scope: str
     scope_text: bytes = b""
+    keep: bool = False
+    base: bytes = b""
 
 
 class Resume(NamedTuple):
@@ -72,16 +75,25 @@ class TakeSnapshot(NamedTuple):
     keep: bool = False
 
 
+class Inspect(NamedTuple):
+    """Ask the syntax parser about a text; the VM that the worker holds is not touched."""
+
+    source: str
+    wants: list[str]
+    budget_ms: float
+
+
 class Drop(NamedTuple):
     """Give up the VM."""
 
 
-Request = Start | Resume | Deliver | TakeSnapshot | Drop
+Request = Start | Resume | Deliver | TakeSnapshot | Inspect | Drop
 _REQUESTS: dict[str, type[Request]] = {
     "start": Start,
     "resume": Resume,
     "deliver": Deliver,
     "snapshot": TakeSnapshot,
+    "inspect": Inspect,
     "drop": Drop,
 }
 _OPS = {kind: op for op, kind in _REQUESTS.items()}
@@ -193,6 +205,7 @@ def parse_turn(header: dict[str, Json], rows: bytes, last_id: int) -> TurnEnd:
         value=reader.value,
         failure=_parse_failure(header) if state == "failed" else None,
         guest_ms=float(guest_ms),
+        kept=header.get("kept") is True,
     )
 
 

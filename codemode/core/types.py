@@ -72,6 +72,15 @@ class VisibleTool(NamedTuple):
     parameters: dict[str, Json]
 
 
+class Keep(NamedTuple):
+    """Run a cell as a global script whose declarations live on, as the REPL does.
+
+    `base` is the snapshot that the cell before it left behind; None begins with a fresh VM.
+    """
+
+    base: bytes | None = None
+
+
 class BridgeCall(NamedTuple):
     """One request that a cell recorded: `id` is unique in its run and grows.
 
@@ -123,7 +132,7 @@ class TurnEnd(NamedTuple):
     """What one turn of the worker came to; rows are validated, nothing is dispatched yet.
 
     `state` is `suspended` (requests are open, the VM is at rest), `completed` (`value` is the
-    cell's) or `failed` (`failure` says why).
+    cell's) or `failed` (`failure` says why). `kept` says that the ended cell's VM is still there.
     """
 
     state: Literal["suspended", "completed", "failed"]
@@ -134,6 +143,7 @@ class TurnEnd(NamedTuple):
     value: Json = None
     failure: GuestFailure | None = None
     guest_ms: float = 0.0
+    kept: bool = False
 
 
 class PendingCall(NamedTuple):

@@ -16,7 +16,8 @@ class Vm:
     """At any moment a worker holds the VM, or a snapshot is it, or there is none.
 
     `build` is the engine's that ran it last; `is_wanted` says that its worker would serve
-    somebody else while the cell waits.
+    somebody else while the cell waits. `kept` is the snapshot that an ended cell left behind, if
+    it was to be kept.
     """
 
     def __init__(self, pool: WorkerPool, limits: Limits, deadline: float, parked: bytes = b"") -> None:
@@ -24,11 +25,13 @@ class Vm:
         self.limits = limits
         self.build = ""
         self.is_wanted = False
+        self.kept: bytes | None = None
         self._pool = pool
         self._deadline = deadline
         self._parked = parked
         self._worker: Worker | None = None
         self._asked_back: asyncio.TimerHandle | None = None
+        self._wake: Callable[[], None] = lambda: None
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -86,6 +89,8 @@ class Vm:
         worker = self._worker
         assert worker is not None
         end = await worker.turn(request, last_id)
+        if end.kept:
+            self.kept = await worker.snapshot(self.limits.max_snapshot_bytes)
         if end.state != "suspended":  # the worker has dropped the VM by itself
             self._worker = None
             self._pool.release(worker)
@@ -96,20 +101,11 @@ class Vm:
 
         Not at once: parking and restoring take as long as many a call.
         """
-        worker = self._worker
-        if worker is None:
-            return
-
-        def ask_back() -> None:
-            self._asked_back = self._loop.call_later(PARK_AFTER_MS / 1000, want)
-
-        def want() -> None:
-            self.is_wanted = True
-            wake()
-
-        worker.on_wanted = ask_back
-        if self._pool.has_waiters:
-            ask_back()
+        self._wake = wake
+        if self._worker is not None:
+            self._worker.on_wanted = self._on_wanted
+            if self._pool.has_waiters:
+                self._on_wanted()
 
     def reclaim(self) -> None:
         """Keep the worker: the cell computes again."""
@@ -118,6 +114,13 @@ class Vm:
         if self._asked_back is not None:
             self._asked_back.cancel()
             self._asked_back = None
+
+    def _on_wanted(self) -> None:
+        self._asked_back = self._loop.call_later(PARK_AFTER_MS / 1000, self._give_in)
+
+    def _give_in(self) -> None:
+        self.is_wanted = True
+        self._wake()
 
     async def park(self) -> bytes:
         """Turn the VM into a snapshot, give its worker back, and return the snapshot.

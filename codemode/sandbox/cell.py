@@ -24,6 +24,7 @@ from codemode.core.errors import (
 from codemode.core.limits import MAX_ERROR_BYTES
 from codemode.core.types import Json, Language
 from codemode.sandbox.engine import (
+    EVAL_ASYNC,
     EVAL_COMPILE_ONLY,
     EVAL_GLOBAL,
     FULFILLED,
@@ -40,7 +41,7 @@ from codemode.sandbox.snapshot import Snapshot, encode_snapshot, parse_snapshot
 from codemode.sandbox.toolchain import Fault, Place, Prepared, Toolchain
 from codemode.sandbox.wasm import Machine, TrapError
 
-_BEGIN, _TAKE, _DELIVER, _FINISH, _EXPLAIN = range(5)
+_BEGIN, _TAKE, _DELIVER, _FINISH, _EXPLAIN, _FINISH_SCRIPT = range(6)
 _NO_ROWS = b"[]"
 _POSITION = re.compile(r"\bcell\.(?:js|ts):(\d+):(\d+)")
 _BRIDGE_ERRORS: dict[str, type[CodeModeError]] = {
@@ -72,6 +73,14 @@ class Scope(NamedTuple):
         return [entry["name"] for entry in json.loads(self.namespaces)]
 
 
+class Program(NamedTuple):
+    """What a cell runs; with `keep` it is a global script, after which the VM stays."""
+
+    source: str
+    language: Language
+    keep: bool = False
+
+
 class Cell:
     """A cell and its VM. `rows` is what the last turn recorded, as the queue's JSON text."""
 
@@ -84,10 +93,19 @@ class Cell:
         self._prepared: Prepared | None = None
         self._main = 0  # the handle of the cell's own promise
         self._returned = False
+        self._keeps = False
+        self._is_fit = True  # no limit and no trap cut its work short
 
     @classmethod
-    def create(cls, engine: Engine, memory_limit_bytes: int) -> "Cell":
-        """Make a cell in a fresh VM."""
+    def create(cls, engine: Engine, memory_limit_bytes: int, base: bytes = b"") -> "Cell":
+        """Make a cell in a fresh VM, or in that of the cell that left `base` behind.
+
+        Raises:
+            SnapshotRestore: The base is damaged or of another build.
+            MemoryLimit: It holds more than the run may have.
+        """
+        if base:
+            return cls.restore(engine, base, memory_limit_bytes)
         return cls(engine, Vm(engine.machine, engine.image, memory_limit_bytes))
 
     @classmethod
@@ -107,15 +125,19 @@ class Cell:
         vm.rejections = {identity: Rejection(promise, reason) for identity, promise, reason in head["rejections"]}
         cell = cls(engine, vm)
         cell._prepared = Prepared("", *head["prepared"])
-        cell._main, cell._returned = head["main"], head["returned"]
+        cell._main, cell._returned, cell._keeps = head["main"], head["returned"], head["keeps"]
         return cell
 
-    def start(self, source: str, language: Language, config: Json, scope: Scope, deadline: float) -> bool:
+    @property
+    def may_stay(self) -> bool:
+        """Whether a later cell may go on in this VM."""
+        return self._keeps and self._is_fit
+
+    def start(self, program: Program, config: Json, scope: Scope, deadline: float) -> bool:
         """Run the cell's first turn; return whether it completed.
 
         Args:
-            source: The author's text.
-            language: How to read it.
+            program: The author's text, and how to read it.
             config: `{"maxOutput", "maxCalls", "seed": [four 32-bit numbers]}`.
             scope: The guest's globals.
             deadline: Moment of `time.monotonic` at which guest code is interrupted.
@@ -125,11 +147,15 @@ class Cell:
         """
         self._begin_turn(deadline)
         with self._failures():
-            prepared = self._engine.toolchain.prepare(source, language, self._compile, deadline)
-            self._prepared = prepared
+            toolchain = self._engine.toolchain
+            prepare = toolchain.prepare_script if program.keep else toolchain.prepare
+            prepared = prepare(program.source, program.language, self._compile, deadline)
+            self._forget_predecessor()
+            self._keeps, self._prepared = program.keep, prepared
             self._begin(config, scope)
             script = prepared.script.encode("utf-8", "surrogatepass")
-            self._main = self._vm.evaluate(script, prepared.filename, EVAL_GLOBAL)
+            flags = EVAL_ASYNC if prepared.is_script else EVAL_GLOBAL
+            self._main = self._vm.evaluate(script, prepared.filename, flags)
             return self._advance()
 
     def deliver(self, settlements: bytes, deadline: float) -> bool:
@@ -154,6 +180,7 @@ class Cell:
             "registers": vm.registers(),
             "main": self._main,
             "returned": self._returned,
+            "keeps": self._keeps,
             "rejections": [(identity, *rejection) for identity, rejection in vm.rejections.items()],
             "prepared": self._prepared[1:],  # the script itself has run
         }
@@ -180,6 +207,17 @@ class Cell:
             found = _POSITION.search(fields["stack"])
             return Fault(fields["message"], Place(int(found[1]), int(found[2])) if found else Place(1, 1))
         return None
+
+    def _forget_predecessor(self) -> None:
+        """Let go of what the cell that had this VM before left behind."""
+        vm = self._vm
+        for rejection in vm.rejections.values():
+            vm.free(rejection.promise)
+            vm.free(rejection.reason)
+        vm.rejections.clear()
+        if self._main:
+            vm.free(self._main)
+        self._main, self._returned = 0, False
 
     def _begin(self, config: Json, scope: Scope) -> None:
         vm = self._vm
@@ -213,7 +251,8 @@ class Cell:
         if state == FULFILLED:
             value = vm.promise_result(self._main)
             self._returned = True
-            vm.free(vm.call(vm.entries[_FINISH], value))
+            is_script = self._prepared is not None and self._prepared.is_script
+            vm.free(vm.call(vm.entries[_FINISH_SCRIPT if is_script else _FINISH], value))
             vm.free(value)
             vm.drain()
 
@@ -239,12 +278,15 @@ class Cell:
         except ThrownValue as thrown:
             raise self._keep_rows(self._explain(thrown.handle)) from None
         except TurnInterrupted:
+            self._is_fit = False
             raise self._keep_rows(TurnTimeout("the deadline (timeoutMs) passed while the cell was computing")) from None
         except OutOfMemory:
+            self._is_fit = False
             limit = self._vm.memory_limit_bytes
             message = f"the cell needs more memory than it may have: memoryLimitBytes is {limit}"
             raise self._keep_rows(MemoryLimit(message)) from None
         except TrapError as trap:
+            self._is_fit = False
             self._vm.reset_stack()
             raise self._keep_rows(GuestError(f"RangeError: the engine's stack is exhausted ({trap})")) from None
         except CodeModeError as error:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
 
 from codemode.core.errors import CodeModeError, GuestError, ModuleAccessDenied, TransformFailed
+from codemode.core.names import GUEST_GLOBALS
 from codemode.core.types import Json, Language
 from codemode.sandbox.engine import ToolVm
 from codemode.sandbox.image import Workshop
@@ -42,6 +43,7 @@ class Prepared(NamedTuple):
     source: str
     language: Language
     shift: int
+    is_script: bool = False  # a global script, as in the REPL: its promise gives `{value}`
 
     @property
     def filename(self) -> str:
@@ -148,6 +150,45 @@ class Toolchain:
         shift = len(_CALLED[0]) + len(shape.head)
         return Prepared(shape.within(_CALLED), source, language, shift)
 
+    def prepare_script(self, source: str, language: Language, compiles: Compile, deadline: float) -> Prepared:
+        """Check a cell of the REPL and return it as a global script, whose declarations live on.
+
+        A name may be declared again in a later cell. The value is that of the last expression. A
+        cell that returns cannot be a script: it runs as the model's cells do.
+
+        Raises:
+            CellSyntaxError: The cell is not JavaScript, or declares one of our globals.
+            TransformFailed: The cell is not TypeScript, or uses what cannot be stripped.
+            ModuleAccessDenied: The cell asks for a module.
+
+        Contract: toolchain:repl:script
+        """
+        code = source if language == "javascript" else self._strip(source, deadline)
+        draft = _Draft(source, language, code, deadline)
+        answer = self.inspect(code, ["guard", "names", "script"], deadline)
+        self._raise_refusal(draft, answer)
+        for name in answer["names"]:
+            if name in GUEST_GLOBALS:
+                raise CellSyntaxError(f"SyntaxError: {name} is one of codemode's own globals; choose another name")
+        if answer["returns"]:
+            return self.prepare(source, language, compiles, deadline)
+        is_object = answer["form"] == "expression" and code.lstrip().startswith("{")
+        script = f"({code}\n)" if is_object else answer["script"]
+        return Prepared(script, source, language, int(is_object), is_script=True)
+
+    def inspect(self, source: str, wants: list[str], deadline: float) -> dict[str, Json]:
+        """Ask the syntax parser about a text; the REPL asks whether an input is complete.
+
+        Returns:
+            `{"error": {"message", "line", "column", "incomplete", "typescript"}}`, or
+            `{"denied": {"what", "line", "column"}}`, or `{"form", "tail", "names"}` and what else
+            was wanted; `guest/acorn.js` says it in full.
+
+        Contract: toolchain:repl:complete, toolchain:repl:names
+        """
+        answer: dict[str, Json] = self._syntax.ask("inspect", {"source": source, "wants": wants}, deadline)
+        return answer
+
     def locate(self, prepared: Prepared, places: list[Place], deadline: float) -> list[Place]:
         """Lead positions in a cell's script, as the engine reports them, to the author's source.
 
@@ -168,22 +209,6 @@ class Toolchain:
         first = _first_word(prepared.source)
         return [first if is_ours else place for is_ours, place in zip(ours, found, strict=True)]
 
-    def is_complete(self, source: str, deadline: float) -> bool:
-        """Say whether an input of the REPL can be judged, or waits for its other half.
-
-        Contract: toolchain:repl:complete
-        """
-        error = self._inspect(source, [], deadline).get("error")
-        return error is None or not error["incomplete"]
-
-    def declared_names(self, source: str, deadline: float) -> list[str]:
-        """Return the names that a cell declares at its top level.
-
-        Contract: toolchain:repl:names
-        """
-        names: list[str] = self._inspect(source, ["names"], deadline).get("names", [])
-        return names
-
     # ---- the parsers ----
 
     def _strip(self, source: str, deadline: float) -> str:
@@ -196,19 +221,11 @@ class Toolchain:
         code: str = answer["code"]
         return code
 
-    def _inspect(self, code: str, wants: list[str], deadline: float) -> dict[str, Json]:
-        answer: dict[str, Json] = self._syntax.ask("inspect", {"source": code, "wants": wants}, deadline)
-        return answer
-
     def _parsed_shape(self, draft: _Draft) -> _Shape:
         """Let acorn say which form the cell has, and whether it asks for a module."""
         code = draft.code
-        answer = self._inspect(code, ["guard"], draft.deadline)
-        if "error" in answer:
-            raise self._syntax_error(draft, answer["error"])
-        if "denied" in answer:
-            place = self._from_code(draft, _place_of(answer["denied"]))
-            raise _denied(answer["denied"]["what"], draft.language, place)
+        answer = self.inspect(code, ["guard"], draft.deadline)
+        self._raise_refusal(draft, answer)
         if answer["form"] == "statements":
             return _Shape("", code, "")
         sole = code[: len(code) - answer["tail"]]
@@ -216,9 +233,16 @@ class Toolchain:
 
     # ---- errors and positions ----
 
+    def _raise_refusal(self, draft: _Draft, answer: dict[str, Json]) -> None:
+        if "error" in answer:
+            raise self._syntax_error(draft, answer["error"])
+        if "denied" in answer:
+            place = self._from_code(draft, _place_of(answer["denied"]))
+            raise _denied(answer["denied"]["what"], draft.language, place)
+
     def _explained(self, draft: _Draft, fault: Fault) -> CodeModeError:
         """Return the error of code that does not compile: in acorn's words, where it agrees."""
-        error = self._inspect(draft.code, [], draft.deadline).get("error")
+        error = self.inspect(draft.code, [], draft.deadline).get("error")
         if error is not None:
             return self._syntax_error(draft, error)
         place = self._in_source(draft.source, draft.language, [fault.place], draft.deadline)[0]

@@ -18,6 +18,7 @@ from codemode.core.protocol import (
     HEADER_BYTES,
     Deliver,
     Drop,
+    Inspect,
     ProtocolError,
     Request,
     Resume,
@@ -29,7 +30,8 @@ from codemode.core.protocol import (
     parse_request,
 )
 from codemode.core.types import Json
-from codemode.sandbox.cell import Cell, Engine, Scope
+from codemode.sandbox.cell import Cell, Engine, Program, Scope
+from codemode.sandbox.engine import OutOfMemory, TurnInterrupted
 from codemode.sandbox.image import Workshop
 from codemode.sandbox.lockdown import lock_down
 from codemode.sandbox.toolchain import build_toolchain
@@ -92,9 +94,17 @@ class Worker:
                 if not keep:
                     self._drop()
                 return {"event": "snapshot"}, data
+            case Inspect(source, wants, budget_ms):
+                return {"event": "inspected", "answer": self._inspect(source, wants, budget_ms)}, b""
             case Drop():
                 self._drop()
                 return {"event": "dropped"}, b""
+
+    def _inspect(self, source: str, wants: list[str], budget_ms: float) -> Json:
+        try:
+            return self._engine.toolchain.inspect(source, wants, time.monotonic() + budget_ms / 1000)
+        except (TurnInterrupted, OutOfMemory):
+            return {"error": {"message": "too long or too deep to be parsed", "line": 1, "column": 1}}
 
     def _turn(self, request: Start | Resume | Deliver) -> tuple[dict[str, Json], bytes]:
         started = time.monotonic()
@@ -109,7 +119,8 @@ class Worker:
             code = ErrorCode.MEMORY_LIMIT_EXCEEDED
             header |= {"error": "the worker is out of memory", "code": code, "phase": "guest"}
         rows = b"[]" if self._cell is None else self._cell.rows
-        if header["state"] != "suspended":
+        header["kept"] = header["state"] != "suspended" and self._cell is not None and self._cell.may_stay
+        if header["state"] != "suspended" and not header["kept"]:
             self._drop()
         header["guestMs"] = round((time.monotonic() - started) * 1000, 3)
         return header, rows
@@ -119,9 +130,10 @@ class Worker:
             case Start():
                 self._drop()
                 scope = self._take_scope(request)
-                self._cell = Cell.create(self._engine, request.memory_limit_bytes)
+                self._cell = Cell.create(self._engine, request.memory_limit_bytes, request.base)
                 config = _guest_config(request)
-                return self._cell.start(request.source, request.language, config, scope, deadline)
+                program = Program(request.source, request.language, request.keep)
+                return self._cell.start(program, config, scope, deadline)
             case Resume():
                 self._drop()
                 self._cell = Cell.restore(self._engine, request.snapshot, request.memory_limit_bytes)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from codemode.core.errors import RuntimeUnavailable, SnapshotLimit, TurnTimeout
 from codemode.core.limits import (
+    INSPECT_MS,
     KILL_GRACE_MS,
     MAX_TURN_BYTES,
     WORKER_ANSWER_MS,
@@ -14,6 +15,7 @@ from codemode.core.limits import (
 from codemode.core.protocol import (
     Deliver,
     Drop,
+    Inspect,
     ProtocolError,
     Request,
     Resume,
@@ -78,7 +80,7 @@ class Worker:
             TurnTimeout: No end within budget and grace; the worker was killed.
             RuntimeUnavailable: The worker died or broke the protocol.
 
-        Contract: execution:timeout:kill, session:worker:crash
+        Contract: execution:timeout:kill, execution:worker:crash
         """
         if isinstance(request, Start):
             request = self._without_known_scope(request)
@@ -118,6 +120,18 @@ class Worker:
                 "data across await, or raise the limit"
             ) from error
         return blob
+
+    async def inspect(self, source: str, wants: list[str]) -> dict[str, Json]:
+        """Ask the syntax parser about a text, as `guest/acorn.js` answers; a VM at rest stays.
+
+        Raises:
+            RuntimeUnavailable: The worker died, hung or broke the protocol.
+        """
+        header, _ = await self._ask(Inspect(source, wants, INSPECT_MS), "inspected", INSPECT_MS + KILL_GRACE_MS)
+        answer = header.get("answer")
+        if not isinstance(answer, dict):
+            raise self._violated(ProtocolError("it sent an inspection without an answer"))
+        return answer
 
     async def drop(self) -> None:
         """Make the worker give up its VM.

@@ -58,6 +58,11 @@ REQUIREMENTS = {
     ),
     "sandbox:mcp:files": ("contract 7", "API.list and API.read show the virtual files; bad and unknown paths reject."),
     "sandbox:namespaces:paths": ("contract 8", "A namespace function records its path and its arguments."),
+    "sandbox:keep:declarations": (
+        "contract 13",
+        "In the REPL declarations live on from cell to cell and may be repeated.",
+    ),
+    "sandbox:keep:failure": ("contract 13", "A cell that throws keeps its state; what it left open is forgotten."),
     "sandbox:snapshot:round-trip": ("contract 5", "A restored cell goes on where it was suspended."),
     "sandbox:snapshot:refused": ("contract 5", "A damaged, truncated or foreign snapshot is snapshot_restore_failed."),
     "sandbox:snapshot:flat": ("issue 3", "A cell that is resumed 20 times does not grow."),

@@ -35,5 +35,9 @@ REQUIREMENTS = {
         "Only a TypeScript cell loads the TypeScript compiler, and a plain cell loads no parser at all.",
     ),
     "toolchain:repl:complete": ("contract 13", "The parser decides whether an input of the REPL is complete."),
+    "toolchain:repl:script": (
+        "contract 13",
+        "A cell of the REPL becomes a global script whose declarations may be repeated.",
+    ),
     "toolchain:repl:names": ("contract 13", "The names that a cell declares at its top level are known."),
 }

@@ -27,13 +27,13 @@ class Guest:
         """Run the first turn of a cell."""
         scope = {"mcp": None, "files": [], "namespaces": []} | SCOPE | limits.pop("scope", {})
         text = json.dumps({name: json.dumps(value) for name, value in scope.items()})
-        given = {"budget_ms": 5000.0, "memory": 64 << 20, "output": 65536, "calls": 16, "seed": 7} | limits
+        given = {"budget_ms": 5000.0, "memory": 64 << 20, "output": 65536, "calls": 16, "seed": 7, "keep": False, "base": b""} | limits
         self.last_id = 0
         self.memory = given["memory"]
         return self._end(
             Start(
                 source, language, given["budget_ms"], given["memory"], given["output"], given["calls"],
-                given["seed"], text, text.encode(),
+                given["seed"], text, text.encode(), given["keep"], given["base"],
             )
         )  # fmt: skip
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from codemode.core.types import PATH_SEPARATOR, BridgeCall, OutputItem
+from codemode.core.protocol import Inspect
+from codemode.core.types import PATH_SEPARATOR, BridgeCall, OutputItem, TurnEnd
 from tests.requirements import requirement
 from tests.support.guest import Guest, rejection
 
@@ -361,6 +362,66 @@ def test_a_namespace_records_path_and_arguments(guest: Guest) -> None:
         (["Issues", "deep", "0"], []),
     ]
     assert end.output == (OutputItem("text", "a"),)
+
+
+# ---- cells that live on ----
+
+
+def keep(guest: Guest, source: str, base: bytes = b"", **limits: object) -> tuple[TurnEnd, bytes]:
+    """Run a cell of the REPL and return its end with the state that it leaves behind."""
+    end = guest.start(source, keep=True, base=base, **limits)
+    return end, guest.snapshot() if end.kept else b""
+
+
+@requirement("sandbox:keep:declarations", "toolchain:repl:script")
+def test_declarations_live_on_from_cell_to_cell(guest: Guest) -> None:
+    _, state = keep(guest, "const a = 1; let {b} = {b: 2}; class C { n = 3 } function f() { return a + b }")
+    end, state = keep(guest, "[f(), new C().n, typeof tools.add]", state)
+    assert end.value == [3, 3, "function"]
+    end, state = keep(guest, "const a = 10; class C { n = 30 }\n[f(), new C().n]", state)
+    assert end.value == [12, 30]
+    assert keep(guest, "const c = await Promise.resolve(5); _.concat(c)", state)[0].value == [12, 30, 5]
+
+
+@requirement("sandbox:keep:declarations")
+def test_a_cell_that_returns_runs_as_the_models_do(guest: Guest) -> None:
+    end, state = keep(guest, "const hidden = 1; return hidden")
+    assert end.value == 1
+    assert keep(guest, "typeof hidden", state)[0].value == "undefined"
+    assert keep(guest, "{a: 1}")[0].value == {"a": 1}
+    assert "own globals" in guest.failure("const text = 1", keep=True)
+
+
+@requirement("sandbox:keep:failure")
+def test_a_cell_that_throws_keeps_what_it_did_and_one_that_was_cut_short_does_not(guest: Guest) -> None:
+    _, state = keep(guest, "var n = 1")
+    end, state = keep(guest, "n = 2; throw new Error('x')", state)
+    assert end.failure is not None
+    assert keep(guest, "n", state)[0].value == 2
+    end, lost = keep(guest, "n = 3; while (true) {}", state, budget_ms=100.0)
+    assert (end.failure is not None, lost) == (True, b"")
+
+
+@requirement("sandbox:keep:failure")
+def test_what_a_cell_left_open_is_forgotten_by_the_next(guest: Guest) -> None:
+    end, state = keep(guest, "tools.add({}); Promise.reject(new Error('old')); throw new Error('x')")
+    assert end.failure is not None
+    end, _ = keep(guest, "1 + 1", state)
+    assert (end.state, end.value, end.calls) == ("completed", 2, ())
+
+
+def test_a_kept_cell_can_wait_and_go_on(guest: Guest) -> None:
+    guest.start("const r = await tools.add({}); r.n", keep=True)
+    end = guest.resume(guest.snapshot(), (1, True, {"n": 7}))
+    assert (end.state, end.value, end.kept) == ("completed", 7, True)
+    assert keep(guest, "r.n + 1", guest.snapshot())[0].value == 8
+
+
+def test_an_inspection_leaves_the_held_cell_alone(guest: Guest) -> None:
+    guest.start("await tools.add({}); return 4")
+    answer = guest.worker.answer(Inspect("const a =", ["names"], 5000.0))[0]["answer"]
+    assert answer["error"]["incomplete"] is True
+    assert guest.deliver((1, True, None)).value == 4
 
 
 # ---- snapshots ----

@@ -648,7 +648,8 @@ def test_a_javascript_cell_never_asks_the_typescript_parser(rig: Rig) -> None:
     ],
 )
 def test_an_input_is_complete_when_more_text_cannot_mend_it(rig: Rig, source: str, complete: bool) -> None:
-    assert rig.toolchain.is_complete(source, soon()) is complete
+    error = rig.toolchain.inspect(source, [], soon()).get("error")
+    assert (error is None or not error["incomplete"]) is complete
 
 
 @requirement("toolchain:repl:names")
@@ -658,5 +659,5 @@ def test_the_names_declared_at_the_top_level_are_known(rig: Rig) -> None:
         "if (f) { var l; let m } for (var n of []) {} try {} catch { var o }"
     )
 
-    assert rig.toolchain.declared_names(source, soon()) == [*"abdefGilno"]
-    assert rig.toolchain.declared_names("a + b", soon()) == []
+    assert rig.toolchain.inspect(source, ["names"], soon())["names"] == [*"abdefGilno"]
+    assert rig.toolchain.inspect("a + b", ["names"], soon())["names"] == []

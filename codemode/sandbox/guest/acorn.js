@@ -3,10 +3,11 @@
 // `inspect` answers questions about one cell with the parser's word, in a VM of its own.
 // Request and answer are JSON texts:
 //
-//   {"source", "wants": ["guard" | "form" | "names"]} →
+//   {"source", "wants": ["guard" | "form" | "names" | "script"]} →
 //     {"error": {"message", "line", "column", "incomplete", "typescript"}}   not JavaScript
 //     {"denied": {"what", "line", "column"}}                                 asks for a module
-//     {"form": "statements" | "expression" | "function", "tail": characters, "names": [..]}
+//     {"form": "statements" | "expression" | "function", "tail": characters, "names": [..],
+//      "script": source as a global script whose declarations may be repeated, "returns": boolean}
 //
 // `tail` counts the code points after a sole expression: a semicolon, comments, white space.
 // Lines and columns count from 1, columns in code points; only "\n" ends a line, as in QuickJS.
@@ -39,6 +40,7 @@ function answer(source, wants) {
     form,
     tail: [...source.slice(end)].length,
     names: wants.includes("names") && form === "statements" ? declaredNames(tree.body) : [],
+    ...(wants.includes("script") ? asScript(source) : {}),
   };
 }
 
@@ -245,6 +247,33 @@ function varNames(statements) {
 
 function declaredNames(statements) {
   return [...new Set([...lexicalNames(statements), ...varNames(statements)])];
+}
+
+// -- scripts of the REPL ------------------------------------------------------------------
+
+// `const` and `let` become `var`, at their own length, and a class a `var` that holds it: the
+// next cell may declare the same name again. A source that returns can be no script.
+function asScript(source) {
+  let tree;
+  try {
+    tree = parse(source, { ...OPTIONS, allowReturnOutsideFunction: false });
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return { script: source, returns: true };
+  }
+  let script = "";
+  let end = 0;
+  for (const node of tree.body) {
+    const { type, kind, start } = node;
+    if (type === "ClassDeclaration") {
+      script += source.slice(end, start) + `var ${node.id.name}=` + source.slice(start, node.end) + ";";
+      end = node.end;
+    } else if (type === "VariableDeclaration" && kind !== "var") {
+      script += source.slice(end, start) + "var".padEnd(kind.length);
+      end = start + kind.length;
+    }
+  }
+  return { script: script + source.slice(end), returns: false };
 }
 
 // -- errors -------------------------------------------------------------------------------

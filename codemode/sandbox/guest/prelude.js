@@ -7,7 +7,7 @@
 //
 // The completion value is the array of the worker's entry points:
 //   [begin(config, tools, names, mcp, files, namespaces), take(), deliver(text),
-//    finish(value), explain(reason)]
+//    finish(value), explain(reason), finishScript({value})]
 (() => {
   "use strict";
 
@@ -664,14 +664,23 @@
   });
 
   // ---- the worker's entry points ----
+  let installed = false;
+
+  // A cell of the REPL begins in the VM of the one before it: what was open there is forgotten.
   const begin = (config, toolsText, namesText, mcpText, filesText, namespacesText) => {
     const given = parse(config);
     ({ maxOutput, maxCalls } = given);
+    table = { __proto__: null };
+    openCalls = openOthers = turnUnits = outputUnits = omittedUnits = 0;
+    queue = missed = "";
+    sealed = undefined;
     seedA = given.seed[0];
     seedB = given.seed[1];
     seedC = given.seed[2];
     seedD = given.seed[3];
     for (let i = 0; i < 16; i++) next32();
+    if (installed) return;
+    installed = true;
     scope.tools = toolsText;
     scope.names = namesText;
     scope.mcp = mcpText;
@@ -771,5 +780,13 @@
     );
   };
 
-  return [begin, take, deliver, finish, explain];
+  const finishScript = (result) => {
+    const { value } = result;
+    if (value !== undefined) {
+      defineProperty(globalThis, "_", { value, writable: true, enumerable: false, configurable: true, __proto__: null });
+    }
+    finish(value);
+  };
+
+  return [begin, take, deliver, finish, explain, finishScript];
 })()
