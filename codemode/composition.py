@@ -143,7 +143,7 @@ async def open_session(
             store = open_store()
             stack.callback(store.close)
         box = await stack.enter_async_context(open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh))
-        session = Session(_build_parts(setup, box, pool, store), setup.who)
+        session = Session(build_parts(setup, box, pool, store), setup.who)
         stack.push_async_callback(session.close)
         if listener is not None:
             session.listen(listener)
@@ -162,7 +162,8 @@ def open_store() -> Store:
     return store
 
 
-def _build_parts(setup: Setup, box: Toolbox, pool: WorkerPool, store: Store) -> Parts:
+def build_parts(setup: Setup, box: Toolbox, pool: WorkerPool, store: Store) -> Parts:
+    """Tie a toolbox to a pool and a store, as `setup` asks."""
     journal = Journal()
     limits, _ = clamp_limits({**box.config.limits._asdict(), **setup.limits})
     return Parts(

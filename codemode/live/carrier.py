@@ -6,7 +6,7 @@ receives what they settle to. A call is started at most once; stopping cancels a
 
 import asyncio
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from codemode.bridge import Bridge, Target, reject
 from codemode.core.errors import NestedToolFailed
@@ -24,19 +24,32 @@ class Receiver(Protocol):
     def parked(self, call: BridgeCall, asked: ApprovalNeeded) -> None:
         """Learn that a person must decide before the call runs."""
 
-    def broke(self, call: BridgeCall, error: BaseException) -> None:
+    def broke(self, call: BridgeCall, error: Exception) -> None:
         """Learn of a fault of ours in carrying out a call."""
 
 
+class Nobody:
+    """Receives for a run that has ended."""
+
+    def settled(self, reply: BridgeReply) -> None:
+        """Pay no heed."""
+
+    def parked(self, call: BridgeCall, asked: ApprovalNeeded) -> None:
+        """Pay no heed."""
+
+    def broke(self, call: BridgeCall, error: Exception) -> None:
+        """Pay no heed."""
+
+
 class Carrier:
-    """The calls of one run that this process has in flight; `receiver` is told, or nobody when None."""
+    """The calls of one run that this process has in flight; `receiver` is told what comes of them."""
 
     def __init__(self, context: RunContext) -> None:
         """Begin idle; `context` is what tools learn of the run."""
-        self.receiver: Receiver | None = None
+        self.receiver: Receiver = Nobody()
         self._stopped = False
         self._context = context._replace(aborted=lambda: self._stopped)
-        self._tasks: dict[int, asyncio.Task[BridgeReply]] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -46,17 +59,14 @@ class Carrier:
 
     def start(self, bridge: Bridge, call: BridgeCall, target: Target, approved: bool = False) -> None:
         """Begin to carry out a call."""
-        context = self._context._replace(call_id=str(call.id))
-        task = self._loop.create_task(bridge.carry_out(call, target, context, approved))
-        self._tasks[call.id] = task
-        task.add_done_callback(partial(self._on_done, call, target))
+        self._tasks[call.id] = self._loop.create_task(self._carry(bridge, call, target, approved))
 
     def cancel(self) -> None:
         """Cancel all calls and tell nobody: the run has ended. Their tools see `aborted` at once.
 
         Contract: session:abort:cancels-calls
         """
-        self.receiver = None
+        self.receiver = Nobody()
         self._cancel()
 
     async def interrupt(self) -> None:
@@ -71,24 +81,26 @@ class Carrier:
 
     def _cancel(self) -> None:
         self._stopped = True
-        for task in self._tasks.values():
+        for call_id, task in self._tasks.items():
+            task.add_done_callback(partial(self._on_cancelled, call_id))
             task.cancel()
 
-    def _on_done(self, call: BridgeCall, target: Target, task: asyncio.Task[BridgeReply]) -> None:
-        del self._tasks[call.id]
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if self.receiver is None:
-            return
-        if error is None:
-            self.receiver.settled(task.result())
-        elif isinstance(error, ApprovalNeeded):
-            self.receiver.parked(call, error)
-        elif isinstance(error, asyncio.CancelledError):
-            self.receiver.settled(reject(call.id, _interrupted(target)))
+    def _on_cancelled(self, call_id: int, task: "asyncio.Task[Any]") -> None:
+        if task.cancelled():
+            message = "the call was interrupted: its process was stopped. It may have taken effect"
+            self._leave(call_id).settled(reject(call_id, NestedToolFailed(message)))
+
+    async def _carry(self, bridge: Bridge, call: BridgeCall, target: Target, approved: bool) -> None:
+        context = self._context._replace(call_id=str(call.id))
+        try:
+            reply = await bridge.carry_out(call, target, context, approved)
+        except ApprovalNeeded as asked:
+            self._leave(call.id).parked(call, asked)
+        except Exception as error:  # noqa: BLE001  # a fault of ours: the run ends with it, and says so
+            self._leave(call.id).broke(call, error)
         else:
-            self.receiver.broke(call, error)
+            self._leave(call.id).settled(reply)
 
-
-def _interrupted(target: Target) -> NestedToolFailed:
-    tool_id = target.tool.id
-    return NestedToolFailed(f"{tool_id} was interrupted: its process was stopped. It may have taken effect", tool_id)
+    def _leave(self, call_id: int) -> Receiver:
+        del self._tasks[call_id]
+        return self.receiver

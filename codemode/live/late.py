@@ -42,7 +42,7 @@ class Late:
         tool_id = asked.tool.id
         self.settled(reject(call.id, NestedToolFailed(f"{tool_id} asked for approval after its run waited", tool_id)))
 
-    def broke(self, call: BridgeCall, error: BaseException) -> None:
+    def broke(self, call: BridgeCall, error: Exception) -> None:
         """Reject a call that broke in our hands."""
         self.settled(reject(call.id, NestedToolFailed(f"request {call.id} broke: {type(error).__name__}")))
 

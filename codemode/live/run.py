@@ -161,6 +161,8 @@ class LiveRun:
 
         Contract: execution:waiting:deadline, execution:waiting:approval, execution:yield:rests
         """
+        if not self.requests.has_settled:
+            await asyncio.sleep(0)  # the tasks run: calls of instant tools have settled after this
         while not self.requests.has_settled:
             self._raise_if_stopped()
             if self.vm.budget_ms <= 0 or self.requests.at_rest:
@@ -176,7 +178,7 @@ class LiveRun:
         self._waking = self._loop.create_future()
         timers = [self._loop.call_later(self.vm.budget_ms / 1000, self._wake)]
         if self.service.awaits_others:
-            timers.append(self._loop.call_later(INBOX_POLL_MS / 1000, self.service.check_inbox))
+            timers.append(self._loop.call_later(INBOX_POLL_MS / 1000, self.service.look))
         self.vm.lend(self._wake)
         try:
             await self._waking

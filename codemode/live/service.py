@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from codemode.bridge import Bridge, Target, reject
-from codemode.core.errors import Internal, InvalidInput, NestedToolFailed
+from codemode.core.errors import CodeModeError, Internal, InvalidInput, NestedToolFailed
 from codemode.core.events import CallParked, CallSettled, CallStarted
 from codemode.core.redact import Redactor
 from codemode.core.types import BridgeCall, BridgeReply
@@ -33,12 +33,12 @@ class Surroundings(NamedTuple):
 
 
 class Service:
-    """Serves the requests of one run; `fault` is set once carrying one out broke in our hands."""
+    """Serves the requests of one run; `fault` is why it cannot go on, once serving it broke."""
 
     def __init__(self, run_id: str, bridge: Bridge, carrier: Carrier, requests: Requests, around: Surroundings) -> None:
         """Become the receiver of the carrier."""
         self.changed: Callable[[], None] = lambda: None
-        self.fault: Internal | None = None
+        self.fault: CodeModeError | None = None
         self._run_id = run_id
         self._bridge = bridge
         self.carrier = carrier
@@ -119,13 +119,17 @@ class Service:
     def settled(self, reply: BridgeReply) -> None:
         """Take the reply of a call; one that the store knows goes through its inbox."""
         request = self._requests.open.get(reply.id)
-        if request is not None and request.stored:
-            journal = self._around.journal
+        if request is None or not request.stored:
+            self._settle_here(reply)
+            return
+        journal = self._around.journal
+        try:
             self._around.store.settle(self._run_id, reply, journal.unwritten(self._run_id))
             journal.mark_written(self._run_id)
             self.check_inbox()
-        else:
-            self._settle_here(reply)
+        except CodeModeError as error:  # the store has failed, or the run was aborted: the run ends with it
+            self.fault = error
+            self.changed()
 
     def parked(self, call: BridgeCall, asked: ApprovalNeeded) -> None:
         """Let a call wait for a person, or refuse it where there is none.
@@ -142,13 +146,25 @@ class Service:
         request.state, request.target, request.owner = "awaiting_approval", Target(tool, asked.input), None
         self.changed()
 
-    def broke(self, call: BridgeCall, error: BaseException) -> None:
+    def broke(self, call: BridgeCall, error: Exception) -> None:
         """Note a fault of ours; the run ends with it."""
         self.fault = Internal(f"request {call.id} broke: {type(error).__name__}: {error}")
         self.changed()
 
+    def look(self) -> None:
+        """Check the inbox from a timer, where nobody would catch an error."""
+        try:
+            self.check_inbox()
+        except CodeModeError as error:
+            self.fault = error
+            self.changed()
+
     def check_inbox(self) -> None:
-        """Take over what the store has got for this run since the last look."""
+        """Take over what the store has got for this run since the last look.
+
+        Raises:
+            RuntimeUnavailable: The store has failed.
+        """
         found = self._around.store.inbox(self._run_id, self._inbox_position)
         self._inbox_position = found.position
         for reply in found.replies:

@@ -39,6 +39,8 @@ class Wire:
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[Answer] | None = None
         self._bound = 0
+        self._due = 0.0
+        self._watch: asyncio.TimerHandle | None = None
         self._received = bytearray()
         self._unsent = memoryview(b"")
         self._stderr = bytearray()
@@ -63,7 +65,7 @@ class Wire:
         if self.fate:
             raise self.ended()
         self._answer, self._bound = self._loop.create_future(), max_bytes
-        timer = self._loop.call_later(wait_ms / 1000, self._overdue)
+        self._watch_until(self._loop.time() + wait_ms / 1000)
         try:
             self._send(memoryview(request))
             return await self._answer
@@ -71,13 +73,14 @@ class Wire:
             self.kill("was stopped in mid-turn")
             raise
         finally:
-            timer.cancel()
             self._answer = None
 
     def kill(self, fate: str, error: Exception | None = None) -> None:
         """End the process at once; whoever awaits its answer gets `error`, else what `fate` says."""
         if self.fate:
             return
+        if self._watch is not None:
+            self._watch.cancel()
         self._read_stderr()
         self._loop.remove_reader(self._child.stdout)
         self._loop.remove_reader(self._child.stderr)
@@ -94,8 +97,22 @@ class Wire:
         said = f"; its last words: {last_words}" if last_words else ""
         return RuntimeUnavailable(f"the sandbox worker {self.fate}{said}")
 
-    def _overdue(self) -> None:
-        self.kill("did not answer in time and was killed", Overdue())
+    def _watch_until(self, due: float) -> None:
+        """Have `_look` called when an answer is due; a timer that comes too early only looks, and is kept."""
+        self._due = due
+        if self._watch is None or self._watch.when() > due:
+            if self._watch is not None:
+                self._watch.cancel()
+            self._watch = self._loop.call_at(due, self._look)
+
+    def _look(self) -> None:
+        self._watch = None
+        if self._answer is None or self._answer.done():
+            return
+        if self._loop.time() < self._due:
+            self._watch_until(self._due)
+        else:
+            self.kill("did not answer in time and was killed", Overdue())
 
     def _send(self, data: memoryview) -> None:
         try:
