@@ -69,10 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a text never fails for its terminal
     terminal = Terminal(sys.stdout, sys.stderr, os.environ)
+    terminal.json = "--json" in arguments  # until the command, if it is ever reached, knows better
     try:
         status: int = typer.main.get_command(app).main(arguments, "codemode", standalone_mode=False, obj=terminal) or 0
     except typer.TyperException as error:
-        terminal.json = "--json" in arguments  # the command that would have said so was never reached
         status = _refuse(terminal, error)
     except CodeModeError as error:
         status = _fail(terminal, error)

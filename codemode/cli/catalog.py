@@ -150,7 +150,7 @@ def _before_the_command(
     """Take the options before a subcommand; without one, list."""
     terminal: Terminal = ctx.obj
     terminal.manifest = manifest or terminal.manifest
-    terminal.json = json
+    terminal.json = terminal.json or json
     if ctx.invoked_subcommand is not None:
         return None
     return _listing(terminal, ListOptions(manifest, refresh, json))

@@ -70,7 +70,8 @@ def _show_outcome(terminal: Terminal, answer: Mapping[str, Json], trace: bool, c
         show_trajectory(terminal, trajectory, inputs=trace, on_stdout=False)
     if terminal.json:
         return
-    show_telemetry(terminal, result["telemetry"])
+    if result["telemetry"]["execCount"]:  # else it never began
+        show_telemetry(terminal, result["telemetry"])
     if result["status"] == "failed":
         show_error(terminal, report_of_result(result, cell.text, cell.name))
     else:

@@ -118,8 +118,8 @@ def _about(record: "RunRecord") -> str:
         return ", ".join(f"call {call.id} ({call.tool_id}) awaits approval" for call in asked)
     if record.pending:
         return ", ".join(f"{call.tool_id or call.method} #{call.id}" for call in record.pending)
-    if record.reason == "yield":
-        return "yielded"
+    if record.state == "waiting":
+        return "yielded" if record.reason == "yield" else "its calls have settled"
     return ": ".join(part for part in (record.code, record.error) if part)
 
 
