@@ -49,7 +49,7 @@ class TraceOptions(NamedTuple):
 @takes(RunsOptions)
 def runs(terminal: "Terminal", options: RunsOptions) -> ExitStatus:
     """List all runs of a session, newest first, finished ones too."""
-    from codemode.cli.show import show_table
+    from codemode.cli.show import show_runs
 
     terminal.json = options.json
     with _open_store() as store:
@@ -57,7 +57,7 @@ def runs(terminal: "Terminal", options: RunsOptions) -> ExitStatus:
     if options.json:
         terminal.write_json([record.to_json() for record in records])
     elif records:
-        show_table(terminal, _HEADINGS, [_row(record) for record in records])
+        show_runs(terminal, [_row(record) for record in records])
     else:
         terminal.note(f'session "{options.session}" has no runs yet')
     return ExitStatus.OK
@@ -101,14 +101,10 @@ def trace(terminal: "Terminal", options: TraceOptions) -> ExitStatus:
     return ExitStatus.OK
 
 
-_HEADINGS = ("run", "state", "age", "about")
-
-
 def _row(record: "RunRecord") -> tuple[str, str, str, str]:
-    from codemode.render.words import duration
+    from codemode.render.words import age
 
-    age = duration(max(time.time() * 1000 - record.created_ms, 0.0))
-    return record.run_id, record.state, age, _about(record)
+    return record.run_id, record.state, age(max(time.time() * 1000 - record.created_ms, 0.0)), _about(record)
 
 
 def _about(record: "RunRecord") -> str:

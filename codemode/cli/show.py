@@ -98,6 +98,16 @@ def show_table(terminal: Terminal, headings: Sequence[str], rows: Sequence[Seque
         terminal.write(plain.table_text(headings, rows))
 
 
+def show_runs(terminal: Terminal, rows: Sequence[tuple[str, str, str, str]]) -> None:
+    """Show runs on stdout, each as id, state, age and what there is to say about it."""
+    if terminal.styled_out:
+        from codemode.render.runs import render_runs
+
+        terminal.print_out(render_runs(rows))
+    else:
+        terminal.write(plain.table_text(("run", "state", "age", "about"), rows))
+
+
 def show_catalog(terminal: Terminal, listing: Mapping[str, Json]) -> None:
     """Show what a cell can reach on stdout, and on stderr, where that is another place, what is wrong."""
     if terminal.styled_out:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from codemode.core.types import Json
 from codemode.render.plain import table_text
 from codemode.render.signature import parameters_of
-from codemode.render.words import counted, duration, one_line, printable
+from codemode.render.words import age, counted, one_line, printable
 
 _WHOLE = 1 << 16
 
@@ -19,17 +19,17 @@ def catalog_text(listing: Mapping[str, Json]) -> str:
 
 
 def failure_lines(listing: Mapping[str, Json]) -> Iterator[str]:
-    """Yield a line for each server that could not be listed, and for each warning."""
+    """Yield a line for each server that could not be listed."""
     for failure in listing["failures"]:
         stderr = one_line(failure.get("stderr", ""), 200)
         words = f"; its stderr ends with: {stderr}" if stderr else ""
         yield printable(f"MCP server {failure['server']} [{failure['kind']}]: {failure['message']}{words}")
-    yield from (printable(warning) for warning in listing["warnings"])
 
 
 def note_lines(listing: Mapping[str, Json]) -> Iterator[str]:
-    """Yield a line for each tool that was left out, renamed or got no function, and why."""
-    return (printable(f"{note['toolId']} ({note['kind']}): {note['text']}") for note in listing["notes"])
+    """Yield a line for each warning, and for each tool that was left out, renamed or got no function."""
+    yield from (printable(warning) for warning in listing["warnings"])
+    yield from (printable(f"{note['toolId']} ({note['kind']}): {note['text']}") for note in listing["notes"])
 
 
 def summary_line(listing: Mapping[str, Json]) -> str:
@@ -42,8 +42,8 @@ def summary_line(listing: Mapping[str, Json]) -> str:
 def origin_of(owner: tuple[str, str], listing: Mapping[str, Json]) -> str:
     """Return where the tools of an MCP server came from and how old their list is: `, listed 3 min ago`."""
     source, name = owner
-    age = listing["ages"].get(name)
-    return f", listed {duration(age * 1000)} ago" if source == "mcp" and age is not None else ""
+    seconds = listing["ages"].get(name)
+    return f", listed {age(seconds * 1000)} ago" if source == "mcp" and seconds is not None else ""
 
 
 def tool_text(tool: Mapping[str, Json]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -11,7 +11,9 @@ from rich.text import Text
 from codemode.core.types import Json
 from codemode.render.plain_catalog import reason_lines
 from codemode.render.signature import parameters_of
-from codemode.render.words import printable
+from codemode.render.words import one_line, printable
+
+_MAX_ID_CHARS = 44
 
 
 def render_tool(tool: Mapping[str, Json]) -> RenderableType:
@@ -39,12 +41,21 @@ def render_tool(tool: Mapping[str, Json]) -> RenderableType:
 
 
 def render_ranking(ranking: Sequence[Mapping[str, Json]]) -> RenderableType:
-    """Return the results of a search, best first, with the reasons where there are any."""
-    parts: list[RenderableType] = []
-    for entry in ranking:
-        parts.append(Text.assemble((printable(entry["id"]), "cyan"), f"  {printable(entry['description'])}"))
-        parts += [Text(f"    {line}", "dim") for line in reason_lines(entry)]
-    return Group(*parts)
+    """Return the results of a search, best first, one a line, with the reasons where there are any."""
+    return _Ranking(ranking)
+
+
+class _Ranking:
+    def __init__(self, ranking: Sequence[Mapping[str, Json]]) -> None:
+        self.ranking = ranking
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = max((len(entry["id"]) for entry in self.ranking), default=0)
+        for entry in self.ranking:
+            label = f"{printable(entry['id']):<{min(width, _MAX_ID_CHARS)}}  "
+            rest = one_line(entry["description"], max(options.max_width - len(label), 20))
+            yield Text.assemble((label, "cyan"), rest)
+            yield from (Text(f"    {line}", "dim") for line in reason_lines(entry))
 
 
 def render_declarations(text: str) -> RenderableType:

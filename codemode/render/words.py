@@ -41,6 +41,15 @@ def duration(ms: float) -> str:
     return f"{minutes // 1440} d {minutes // 60 % 24} h"
 
 
+def age(ms: float) -> str:
+    """Return how long ago something was, in one unit: `12 s`, `8 min`, `2 h`, `3 d`."""
+    seconds = int(ms / 1000)
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
 def size(count: int) -> str:
     """Return `812 B`, `1.4 kB` or `10.2 MB`; a kilobyte has 1000 bytes."""
     if count < 1000:

@@ -8,15 +8,18 @@ from rich.console import Console
 
 from codemode.core.errors import ErrorCode, Internal, InvalidConfig, RuntimeUnavailable
 from codemode.core.types import Json
-from codemode.render import plain
+from codemode.render import plain, plain_catalog
+from codemode.render.catalog import render_catalog
 from codemode.render.error import render_error
 from codemode.render.report import report_of_error, report_of_result, report_of_usage
+from codemode.render.runs import render_runs
 from codemode.render.status import render_status
 from codemode.render.table import render_table
 from codemode.render.telemetry import render_telemetry
+from codemode.render.tool import render_declarations, render_ranking, render_tool
 from codemode.render.trajectory import render_trajectory
 from codemode.render.value import render_value
-from codemode.render.words import counted, duration, one_line, printable, size
+from codemode.render.words import age, counted, duration, one_line, printable, size
 from codemode.telemetry import fold
 from tests.requirements import requirement
 from tests.support.golden import assert_golden
@@ -48,6 +51,7 @@ def test_durations_take_the_unit_that_reads_best(ms: float, text: str) -> None:
 
 
 def test_sizes_and_counts_read_as_words() -> None:
+    assert (age(12_900), age(500_000), age(7_300_000), age(3e8)) == ("12 s", "8 min", "2 h", "3 d")
     assert (size(812), size(20_123), size(10_200_000)) == ("812 B", "20.1 kB", "10.2 MB")
     assert (counted(1, "call"), counted(12_000, "call"), counted(2, "entry", "entries")) == (
         "1 call", "12,000 calls", "2 entries",
@@ -297,6 +301,103 @@ def test_a_table_of_texts_is_padded_in_a_pipe_and_headed_on_a_terminal() -> None
 
     assert plain.table_text(("run", "state"), rows) == "RUN    STATE\ncm_1   waiting\ncm_22  failed"
     assert "cm_22  failed" in drawn(render_table(("run", "state"), rows)).replace("   ", "  ")
+
+
+@requirement("cli:runs:list")
+def test_each_run_takes_one_line_and_older_ones_are_folded() -> None:
+    rows = [(f"{RUN[:-2]}{number:02}", "failed" if number else "waiting", "8 min", "x" * 90) for number in range(42)]
+    lines = drawn(render_runs(rows)).splitlines()
+
+    assert lines[0] == f"◌ {RUN[:-2]}00  waiting    8 min {'x' * 19}…"
+    assert len(lines) == 41
+    assert lines[-1] == "… 2 older runs; --json lists all"
+
+
+# Catalog
+
+
+def tool(name: str, source: str = "plugin", owner: str = "shop", **fields: Json) -> dict[str, Json]:
+    return {
+        "id": f"{source}:{owner}:{name}", "name": name, "description": f"Does {name}, which is " + "long " * 30,
+        "source": source, "sourceName": owner, "call": f"tools.{name}(input)", "approval": "never", "parameters": {},
+    } | fields  # fmt: skip
+
+
+LISTING: dict[str, Json] = {
+    "manifest": "/shop/codemode.toml",
+    "size": 3,
+    "sources": {"openclaw": 0, "plugin": 2, "mcp": 1, "client": 0},
+    "tools": [tool("get-sum", "mcp", "everything"), tool("list_orders"), tool("refund")],
+    "notes": [{"toolId": "plugin:shop:then", "kind": "reserved", "text": "tools.then is taken"}],
+    "failures": [{"server": "gone", "kind": "exited", "message": "It ended with 3.", "stderr": "no\nsuch file"}],
+    "warnings": ["server x printed a banner"],
+    "ages": {"everything": 185.0},
+}
+
+
+@requirement("cli:catalog:list")
+def test_the_catalog_is_grouped_by_owner_and_says_what_is_wrong() -> None:
+    shown = drawn(render_catalog(LISTING))
+
+    assert all(len(line) <= 80 for line in shown.splitlines() if not line.startswith(("✗", "!")))
+    assert_golden("render/catalog.txt", shown + "\n")
+
+
+@requirement("cli:catalog:list", "cli:output:plain")
+def test_the_piped_catalog_begins_each_line_with_the_id() -> None:
+    lines = plain_catalog.catalog_text(LISTING).splitlines()
+
+    assert [line.split()[0] for line in lines] == [
+        "ID", "mcp:everything:get-sum", "plugin:shop:list_orders", "plugin:shop:refund",
+    ]  # fmt: skip
+
+
+SCHEMA: Json = {
+    "type": "object",
+    "required": ["id"],
+    "properties": {
+        "status": {"enum": ["open", "paid"], "default": "open", "description": "Only these."},
+        "id": {"type": "string", "description": "Order id."},
+        "lines": {"type": "array", "items": {"type": ["integer", "null"]}},
+        "address": {"type": "object", "properties": {"street": {}, "city": {}}},
+        "any": True,
+        "either": {"anyOf": [{"type": "string"}, {"const": 7}, {"type": "array", "items": {"type": "object"}}]},
+        "odd": {"type": 7},
+    },
+}
+
+
+@requirement("cli:catalog:describe")
+def test_a_tool_is_described_with_its_input_required_ones_first() -> None:
+    described = tool("lookup", approval="ask", parameters=SCHEMA, description="One order.")
+
+    assert_golden("render/tool.txt", drawn(render_tool(described)) + "\n")
+    assert_golden("render/tool.plain.txt", plain_catalog.tool_text(described) + "\n")
+
+
+@pytest.mark.parametrize("schema", [{}, {"properties": 7}, {"properties": {}, "required": 7}, {"type": "object"}])
+def test_a_tool_without_input_has_no_table(schema: Json) -> None:
+    assert "INPUT" not in plain_catalog.tool_text(tool("ping", parameters=schema))
+
+
+@requirement("cli:catalog:search")
+def test_a_ranking_gives_reasons_under_each_result() -> None:
+    reason = {"term": "orders", "found": "order", "how": "stem", "points": 1.5}
+    entry = tool("list_orders", score=2.0, coverage=0.5, reasons=[reason])
+
+    assert plain_catalog.ranking_text([entry]).splitlines()[1:] == [
+        "    score 2.00, covers 50% of the query", "    orders has the stem order: 1.50",
+    ]  # fmt: skip
+    assert drawn(render_ranking([entry])).splitlines()[1:] == plain_catalog.ranking_text([entry]).splitlines()[1:]
+    assert all(len(line) <= 80 for line in drawn(render_ranking([entry, tool("x")])).splitlines())
+
+
+@requirement("cli:catalog:types")
+def test_declarations_are_highlighted_and_whole() -> None:
+    text = "declare namespace MCP.shelf {\n  function find(input: { a: string }): Promise<unknown>;\n}"
+
+    assert drawn(render_declarations(text)).strip() == text
+    assert "\x1b[" in drawn(render_declarations(text), color=True)
 
 
 # Trajectory
