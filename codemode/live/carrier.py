@@ -86,7 +86,7 @@ class Carrier:
             task.cancel()
 
     def _on_cancelled(self, call_id: int, task: "asyncio.Task[Any]") -> None:
-        if task.cancelled():
+        if task.cancelled() and call_id in self._tasks:  # it may have been cancelled twice
             message = "the call was interrupted: its process was stopped. It may have taken effect"
             self._leave(call_id).settled(reject(call_id, NestedToolFailed(message)))
 
