@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from bench import peers
 from bench.measure import Figure
 
-PARTS = ("engine", "session", "processes")
+PARTS = ("engine", "session", "processes", "search")
 COLUMNS = ("figure", "median", "p90", "n", "wanted", "beside", "its median", "ratio")
 
 

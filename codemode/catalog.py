@@ -218,8 +218,8 @@ class Catalog:
     def _checked_limit(self, limit: Json) -> int:
         if limit is None:
             return self._limits.search_default_limit
-        whole = isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit == int(limit)
-        if not whole or limit < 1:
+        whole = isinstance(limit, int) or (isinstance(limit, float) and limit.is_integer())
+        if not whole or isinstance(limit, bool) or limit < 1:
             raise NestedToolFailed(f"tools.search takes a positive whole number as its limit, found {shown(limit)}.")
         return min(int(limit), self._limits.max_search_limit)
 

@@ -10,24 +10,32 @@ guesses. `explain` says of each result which word was found how and what it gave
 import heapq
 import math
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from codemode.core.types import ToolSpec
-from codemode.search_words import STOP_WORDS, Word, one_slip_away, related_stems, split_words
+from codemode.search_words import STOP_WORDS, Word, one_slip_away, related_stems, split_runs, split_words, words_of
 
 How = Literal["exact", "stem", "prefix", "family", "slip"]
-_QUALITY: dict[How, float] = {"exact": 1.0, "stem": 0.95, "prefix": 0.75, "slip": 0.6, "family": 0.5}
-_BOOSTS = {"name": 4.0, "label": 2.5, "owner": 2.0, "description": 1.0}
-_SATURATION = 2.5  # weight at which a word gives half of what it can: repetition is no relevance
-_STOP_WORD_SHARE = 0.15  # of a term's worth, for `the`, `all`, `my`: they count, but hardly
+_Found = tuple[str, How, float]  # a word of the index, how it was found, and the quality of that
+_QUALITY: dict[How, float] = {"exact": 1.0, "stem": 0.95, "prefix": 0.6, "slip": 0.6, "family": 0.6}
+_NAME_BOOST = 4.0
+_LABEL_BOOST = 2.5
+_OWNER_BOOST = 2.0
+_DESCRIPTION_BOOST = 1.0
+_SATURATION = 2.5  # boost at which a word gives half of what it can: repetition is no relevance
+_LENGTH_SHARE = 0.15  # how much a long description dilutes its words
 _DESCRIPTION_CHARS = 2000  # what follows rarely says what a tool is
-_LENGTH_SHARE = 0.3  # how much a long description dilutes its words
+_STOP_WORD_SHARE = 0.2  # of a term's worth, for `the`, `all`, `my`: they count, but hardly
+_CONCEPT_SHARE = 0.7  # a word is as rare as all its variants together, more than as itself: `write` means little
+_COVERAGE_SHARE = 0.85  # how much of a score depends on how much of the query is answered
 _EXACT_NAME = 1000.0  # above any sum of words
 _MIN_SLIP_CHARS = 4  # shorter words are one slip away from everything
 _MAX_PREFIX_WORDS = 400  # a one-letter term begins thousands; the rest adds nothing
+_ENOUGH = 200  # results found through rarer terms, after which commoner ones only order them
 
 
 class Ranked(NamedTuple):
@@ -59,14 +67,24 @@ class _Variant(NamedTuple):
     """A stem of the index that a query term stands for, and what a match of it is worth."""
 
     stem: str
+    found: str  # the word that was found, or a stem
     how: How
     worth: float
 
 
 class _Term(NamedTuple):
+    """A word of the query; the best variant comes first."""
+
     text: str
-    weight: float  # the most that it can give: rarity of its best variant
     variants: tuple[_Variant, ...]
+    matches: int
+
+
+class _Scores(NamedTuple):
+    """By position of the tool: its score, and the share of the query that it answers."""
+
+    score: dict[int, float]
+    coverage: dict[int, float]
 
 
 class SearchIndex:
@@ -75,11 +93,14 @@ class SearchIndex:
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
         """Index the words of every tool."""
         self.tools = tools
-        self._postings: dict[str, list[tuple[int, float]]] = {}
-        self._surfaces: dict[str, str] = {}
-        self._by_name: dict[str, list[int]] = {}
+        self._postings: defaultdict[str, dict[int, float]] = defaultdict(dict)
+        self._stems: dict[str, str] = {}  # of every word
+        self._by_name: defaultdict[str, list[int]] = defaultdict(list)
+        self._runs: set[str] = set()
         for position, tool in enumerate(tools):
             self._add(position, tool)
+        for run in self._runs:
+            self._stems.update(words_of(run))
 
     def rank(self, query: str, limit: int, *, mcp: bool | None = None) -> list[Ranked]:
         """Return the best matches.
@@ -91,127 +112,162 @@ class SearchIndex:
 
         Contract: search:terms:word-starts, search:terms:rare-count-more, search:order:exact-name-first
         """
-        scores, _ = self._score(query)
-        tools = self.tools
-        wanted = (
-            (-score, position)
-            for position, score in scores.items()
-            if mcp is None or (tools[position].source == "mcp") is mcp
-        )
-        return [Ranked(tools[position], -negative) for negative, position in heapq.nsmallest(limit, wanted)]
+        return self._best(self._score(query, self._terms(query), mcp).score, limit)
 
     def explain(self, query: str, limit: int) -> list[Explained]:
         """Return what `rank` returns, each with the reasons for its score.
 
         Contract: search:explain:reasons
         """
-        _, coverages = self._score(query)
         terms = self._terms(query)
-        return [self._explain(ranked, terms, coverages) for ranked in self.rank(query, limit)]
+        scores = self._score(query, terms, None)
+        return [
+            Explained(
+                ranked.tool,
+                ranked.score,
+                round(scores.coverage.get(self._positions[ranked.tool.id], 0.0), 3),
+                tuple(self._reasons(terms, self._positions[ranked.tool.id])),
+            )
+            for ranked in self._best(scores.score, limit)
+        ]
 
-    def _explain(self, ranked: Ranked, terms: Sequence[_Term], coverages: dict[int, float]) -> Explained:
-        position = self._position(ranked.tool)
-        reasons: list[Reason] = []
+    def _best(self, scores: dict[int, float], limit: int) -> list[Ranked]:
+        best = heapq.nsmallest(limit, ((-score, position) for position, score in scores.items()))
+        return [Ranked(self.tools[position], round(-negative, 6)) for negative, position in best]
+
+    def _reasons(self, terms: Sequence[_Term], position: int) -> Iterator[Reason]:
         for term in terms:
             given = [
-                Reason(term.text, variant.stem, variant.how, round(variant.worth * weight, 3))
+                Reason(
+                    term.text,
+                    self._words.get(variant.found, variant.found),
+                    variant.how,
+                    round(variant.worth * weight, 3),
+                )
                 for variant in term.variants
-                for at, weight in self._postings[variant.stem]
-                if at == position
+                if (weight := self._postings[variant.stem].get(position))
             ]
             if given:
-                reasons.append(max(given, key=lambda reason: reason.points))
-        return Explained(ranked.tool, ranked.score, round(coverages.get(position, 0.0), 3), tuple(reasons))
+                yield max(given, key=lambda reason: reason.points)
 
-    def _position(self, tool: ToolSpec) -> int:
-        return self._positions[tool.id]
+    @cached_property
+    def _words(self) -> dict[str, str]:
+        return {stem: text for text, stem in sorted(self._stems.items(), reverse=True)}  # the first by alphabet stays
 
     @cached_property
     def _positions(self) -> dict[str, int]:
         return {tool.id: position for position, tool in enumerate(self.tools)}
 
     def _add(self, position: int, tool: ToolSpec) -> None:
-        weights: dict[str, float] = {}
-        description = split_words(tool.description[:_DESCRIPTION_CHARS])
+        name = self._split(tool.name)
+        description = self._split(tool.description[:_DESCRIPTION_CHARS])
         dilution = 1.0 + _LENGTH_SHARE * math.log1p(len(description) / 10)
-        fields = (
-            (_BOOSTS["name"], split_words(tool.name)),
-            (_BOOSTS["label"], split_words(tool.label or "")),
-            (_BOOSTS["owner"], split_words(tool.owner)),
-            (_BOOSTS["description"] / dilution, description),
-        )
-        surfaces = self._surfaces
-        for boost, words in fields:
-            for surface, stem in words:
-                surfaces[surface] = stem
+        weights = dict.fromkeys([word.stem for word in description], _DESCRIPTION_BOOST / dilution)
+        label, owner = self._split(tool.label or ""), self._split(tool.owner)
+        for boost, words in ((_NAME_BOOST, name), (_LABEL_BOOST, label), (_OWNER_BOOST, owner)):
+            for _, stem in words:
                 weights[stem] = weights.get(stem, 0.0) + boost
-        whole = "".join(word.text for word in fields[0][1])
-        surfaces.setdefault(whole, whole)
-        weights.setdefault(whole, _BOOSTS["name"])
-        self._by_name.setdefault(whole, []).append(position)
-        postings = self._postings
+        self._by_name[_joined(name)].append(position)
         for stem, weight in weights.items():
-            postings.setdefault(stem, []).append((position, weight / (weight + _SATURATION)))
+            self._postings[stem][position] = weight / (weight + _SATURATION)
 
-    def _score(self, query: str) -> tuple[dict[int, float], dict[int, float]]:
-        terms = self._terms(query)
-        most = sum(term.weight for term in terms) or 1.0
+    def _split(self, text: str) -> list[Word]:
+        runs = split_runs(text)
+        self._runs.update(runs)
+        return [word for run in runs for word in words_of(run)]
+
+    def _score(self, query: str, terms: Sequence[_Term], mcp: bool | None) -> _Scores:
+        most = sum(term.variants[0].worth for term in terms)
         totals: dict[int, float] = {}
         covered: dict[int, float] = {}
-        for term in terms:
-            best: dict[int, float] = {}
-            for variant in term.variants:
-                worth = variant.worth
-                for position, weight in self._postings[variant.stem]:
-                    points = worth * weight
-                    if points > best.get(position, 0.0):
-                        best[position] = points
-            share = term.weight / most
+        for term in sorted(terms, key=lambda term: term.matches):
+            best = self._best_of_term(term, totals)
+            share = term.variants[0].worth / most
             for position, points in best.items():
                 totals[position] = totals.get(position, 0.0) + points
                 covered[position] = covered.get(position, 0.0) + share
-        scores = {position: round(total * (0.4 + 0.6 * covered[position]), 6) for position, total in totals.items()}
-        for position in self._by_name.get("".join(word.text for word in split_words(query)), ()):
+        certain = 1.0 - _COVERAGE_SHARE
+        scores = {at: total * (certain + _COVERAGE_SHARE * covered[at]) for at, total in totals.items()}
+        for position in self._by_name.get(_joined(split_words(query)), ()):
             scores[position] = scores.get(position, 0.0) + _EXACT_NAME
-        return scores, covered
+        if mcp is not None:
+            scores = {at: score for at, score in scores.items() if (self.tools[at].source == "mcp") is mcp}
+        return _Scores(scores, covered)
+
+    def _best_of_term(self, term: _Term, above: dict[int, float]) -> dict[int, float]:
+        """Return the points of the term's best variant for each tool; `above` holds results of rarer terms."""
+        best: dict[int, float] = {}
+        for variant in term.variants:
+            worth, postings = variant.worth, self._postings[variant.stem]
+            known = above if len(above) >= len(best) else best
+            if len(known) >= _ENOUGH or (term.text in STOP_WORDS and above):
+                found = {at: worth * postings[at] for at in known.keys() & postings.keys()}
+            else:
+                found = {at: worth * weight for at, weight in postings.items()}
+            if best:
+                for position, points in found.items():
+                    if points > best.get(position, 0.0):
+                        best[position] = points
+            else:
+                best = found
+        return best
 
     def _terms(self, query: str) -> list[_Term]:
         words = list(dict.fromkeys(split_words(query)))
         joined = [first.text + second.text for first, second in pairwise(words)]
-        words += [Word(text, text) for text in joined if text in self._surfaces]
+        words += [Word(text, text) for text in joined if text in self._stems]
+        only_stop_words = all(word.text in STOP_WORDS for word in words)
         terms: list[_Term] = []
         for word in words:
-            variants = tuple(self._variants(word))
+            whole = word.text in STOP_WORDS and not only_stop_words
+            variants = sorted(self._variants(word, whole), key=lambda variant: -variant.worth)
             if variants:
-                terms.append(_Term(word.text, max(variant.worth for variant in variants), variants))
+                matches = sum(len(self._postings[variant.stem]) for variant in variants)
+                terms.append(_Term(word.text, tuple(variants), matches))
         return terms
 
-    def _variants(self, word: Word) -> Iterator[_Variant]:
-        found: dict[str, How] = {}
-        if word.stem in self._postings:
-            found[word.stem] = "exact" if word.text in self._surfaces else "stem"
-        for surface in self._words_beginning(word.text):
-            found.setdefault(self._surfaces[surface], "prefix")
-        for stem in related_stems(word.stem):
-            if stem in self._postings:
-                found.setdefault(stem, "family")
-        if not found and len(word.text) >= _MIN_SLIP_CHARS:
-            for surface in one_slip_away(word.text):
-                if surface in self._surfaces:
-                    found.setdefault(self._surfaces[surface], "slip")
-        share = _STOP_WORD_SHARE if word.text in STOP_WORDS else 1.0
-        for stem, how in found.items():
-            yield _Variant(stem, how, share * _QUALITY[how] * self._rarity(stem))
+    def _variants(self, word: Word, whole: bool) -> Iterator[_Variant]:
+        """Yield what a word stands for; a stop word beside others counts little, and only as a `whole` word."""
+        found = self._whole(word) if whole else self._found(word)
+        concept = self._rarity(sum(len(self._postings[stem]) for stem in found))
+        share = _STOP_WORD_SHARE if whole else 1.0
+        for stem, (text, how, quality) in found.items():
+            rarity = _CONCEPT_SHARE * concept + (1.0 - _CONCEPT_SHARE) * self._rarity(len(self._postings[stem]))
+            yield _Variant(stem, text, how, share * quality * rarity)
 
-    def _rarity(self, stem: str) -> float:
-        return math.log(1.0 + len(self.tools) / len(self._postings[stem]))
+    def _found(self, word: Word) -> dict[str, _Found]:
+        """Return the stems of the index that a word stands for."""
+        stems, found = self._stems, self._whole(word)
+        for longer in self._words_beginning(word.text):
+            found.setdefault(stems[longer], (longer, "prefix", _QUALITY["prefix"] * len(word.text) / len(longer)))
+        for other in related_stems(word.stem):
+            if other in self._postings:
+                found.setdefault(other, (other, "family", _QUALITY["family"]))
+        if not found and len(word.text) >= _MIN_SLIP_CHARS:
+            for text in one_slip_away(word.text):
+                if text in stems:
+                    found.setdefault(stems[text], (text, "slip", _QUALITY["slip"]))
+        return found
+
+    def _whole(self, word: Word) -> dict[str, _Found]:
+        if word.stem not in self._postings:
+            return {}
+        how: How = "exact" if word.text in self._stems else "stem"
+        return {word.stem: (word.text, how, _QUALITY[how])}
+
+    def _rarity(self, count: int) -> float:
+        return math.log(1.0 + len(self.tools) / max(count, 1))
 
     def _words_beginning(self, start: str) -> list[str]:
-        words = self._sorted_surfaces
+        words = self._sorted_words
         first = bisect_left(words, start)
         last = bisect_left(words, start + "\U0010ffff", first)
         return words[first : min(last, first + _MAX_PREFIX_WORDS)]
 
     @cached_property
-    def _sorted_surfaces(self) -> list[str]:
-        return sorted(self._surfaces)
+    def _sorted_words(self) -> list[str]:
+        return sorted(self._stems)
+
+
+def _joined(words: Sequence[Word]) -> str:
+    return "".join([word.text for word in words])

@@ -26,7 +26,7 @@ STOP_WORDS = frozenset(
     {
         "a", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "for", "from", "how", "i", "if", "in",
         "into", "is", "it", "its", "me", "my", "of", "on", "one", "or", "our", "please", "some", "that", "the", "their",
-        "them", "there", "these", "this", "to", "up", "us", "want", "was", "we", "what", "which", "who", "with", "you",
+        "them", "there", "these", "this", "to", "up", "us", "want", "was", "we", "what", "which", "with", "you",
         "your",
     }
 )  # fmt: skip
@@ -44,17 +44,23 @@ def split_words(text: str) -> list[Word]:
 
     Contract: search:words:camel-and-snake, search:words:non-ascii
     """
-    return [word for run in _RUN.findall(text) for word in _words_of(run)]
+    return [word for run in split_runs(text) for word in words_of(run)]
+
+
+def split_runs(text: str) -> list[str]:
+    """Return the unbroken runs of letters and digits, in order: what `words_of` takes."""
+    return _RUN.findall(text)
 
 
 @lru_cache(maxsize=65_536)
-def _words_of(run: str) -> tuple[Word, ...]:
+def words_of(run: str) -> tuple[Word, ...]:
+    """Return the words of one run: most runs are one word, a camelCase name is several."""
     if run.isascii():
         parts = [run.lower()] if run.islower() or run.isupper() else [part.lower() for part in _PART.findall(run)]
         return tuple(Word(part, stem(part)) for part in parts)
     plain = "".join(char for char in unicodedata.normalize("NFKD", run) if not unicodedata.combining(char))
     if plain.isascii():
-        return _words_of(plain)
+        return words_of(plain)
     plain = unicodedata.normalize("NFC", run).casefold()
     return tuple(Word(part, part) for part in _unspaced_parts(plain))
 
@@ -77,6 +83,8 @@ def stem(word: str) -> str:
 
     Contract: search:words:inflections
     """
+    if word == "news":  # no plural of new
+        return word
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is", "ies", "ches", "shes", "xes")):
         word = word[:-1]
     for suffix, instead, shortest in _SUFFIXES:
