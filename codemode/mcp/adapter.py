@@ -8,10 +8,11 @@ see them like any call. `scope` arranges all of them for the guest.
 
 import fnmatch
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from codemode.core.errors import InvalidConfig, NestedToolFailed
+from codemode.core.limits import MAX_JSON_DEPTH
 from codemode.core.names import build_tool_id
 from codemode.core.types import Json, RunContext, ToolSpec
 from codemode.mcp.failures import ServerUnavailable
@@ -89,7 +90,22 @@ def _find_fault(raw: Json) -> str | None:
     name = raw["name"]
     if len(name) > _MAX_NAME_CHARS or _UNUSABLE_NAME.search(name):
         return "has a name that is empty, too long or holds control characters"
-    return None
+    return f"is nested deeper than {MAX_JSON_DEPTH} levels" if _is_too_deep(raw) else None
+
+
+def _is_too_deep(value: Json) -> bool:
+    level = [value]
+    for _ in range(MAX_JSON_DEPTH):
+        level = [part for above in level for part in _parts(above)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: Json) -> Iterable[Json]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _shown_name(raw: Json, at: int) -> str:

@@ -143,7 +143,8 @@ class Connection:
             elif error.reason == "refused":
                 failure = self._refusal(method, str(error))
             else:
-                await self._explained.wait()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._explained.wait(), 2 * _LAST_BREATH_S)
                 kind, why = self._cause
                 failure = self._failure(kind, f"{why[:-1]} during {method}, which may have taken effect.")
             raise ServerUnavailable(failure) from error

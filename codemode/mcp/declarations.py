@@ -18,7 +18,6 @@ from codemode.mcp.schema_types import (
     describe,
     has_default,
     member_name,
-    pascal_case,
     properties_of,
     required_of,
 )
@@ -151,13 +150,12 @@ class _TypeNames:
 
 
 def _render_tool(tool: DeclaredTool, names: _TypeNames) -> str:
-    prefix = pascal_case(tool.ident, "Tool")
-    taken = TypeWriter(tool.parameters, prefix, names.take)
+    taken = TypeWriter(tool.parameters, tool.ident, names.take)
     input_type = taken.write()
     named = taken.named
     result = "McpToolResult"
     if tool.output_schema is not None:
-        given = TypeWriter(tool.output_schema, f"{prefix}Output", names.take)
+        given = TypeWriter(tool.output_schema, f"{tool.ident}Output", names.take)
         structured = given.write()
         named = named | given.named
         result = result if structured == UNKNOWN else f"McpToolResult<{structured}>"

@@ -99,11 +99,12 @@ class ListingCache:
             "capabilities": listing.capabilities,
             "tools": listing.tools,
         }
-        with suppress(OSError):
+        with suppress(OSError, RecursionError):  # what is nested that deep, no tool is made of
+            text = json.dumps(kept)
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=self._folder)  # mode 0600
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(kept, file)
+                file.write(text)
             Path(temporary).replace(self._file(fingerprint))
 
     def _file(self, fingerprint: str) -> Path:

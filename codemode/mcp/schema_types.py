@@ -6,6 +6,7 @@ always parses. One `TypeWriter` writes the types of one schema and collects the 
 recursion needs.
 """
 
+import functools
 import json
 import math
 from collections.abc import Callable, Iterable
@@ -19,9 +20,12 @@ from codemode.core.types import Json
 UNKNOWN = "unknown"
 DICTIONARY = "{ [key: string]: unknown }"
 _PRIMITIVES = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
+_COMPOSING = frozenset({"$ref", "anyOf", "oneOf", "allOf", "nullable"})
+_CHOOSING = frozenset({"const", "enum"})
 _MAX_SAFE_INTEGER = 2**53
 _MAX_LITERAL_CHARS = 200
 _MAX_NOTE_CHARS = 300
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes such an encoder for each call
 _CONTROLS = dict.fromkeys((*range(9), *range(11, 32), 127), " ")
 
 
@@ -44,7 +48,7 @@ class TypeWriter:
 
         Args:
             root: The schema, which local references point into.
-            prefix: What its named types begin with, such as `CreateIssue`.
+            prefix: What its named types begin with, such as `createIssue`; they are upper-cased.
             take_name: Makes a name unique within the file.
         """
         self.named: dict[str, str] = {}
@@ -69,6 +73,8 @@ class TypeWriter:
             return "never"
         if not isinstance(schema, dict) or self._nodes > MAX_DECLARED_NODES or depth > MAX_DECLARED_DEPTH:
             return UNKNOWN
+        if schema.keys().isdisjoint(_COMPOSING):
+            return self._plain(schema, depth)
         reference = schema.get("$ref")
         if isinstance(reference, str):
             return self._reference(reference, depth)
@@ -76,18 +82,19 @@ class TypeWriter:
         for keyword, join in (("anyOf", union), ("oneOf", union), ("allOf", intersection)):
             parts = schema.get(keyword)
             if isinstance(parts, list) and parts:
-                joined = join(self._write(part, depth) for part in parts)
+                joined = join([self._write(part, depth) for part in parts])
                 written = joined if written == DICTIONARY else intersection((written, joined))
         return union((written, "null")) if schema.get("nullable") is True else written
 
     def _plain(self, schema: dict[str, Any], depth: int) -> str:
-        if "const" in schema:
-            return literal(schema["const"])
-        choices = schema.get("enum")
-        if isinstance(choices, list) and choices and len(choices) + self._nodes <= MAX_DECLARED_NODES:
-            self._nodes += len(choices)
-            return union(map(literal, choices))
         kind = schema.get("type")
+        if not schema.keys().isdisjoint(_CHOOSING):
+            if "const" in schema:
+                return literal(schema["const"])
+            choices = schema["enum"]
+            if isinstance(choices, list) and choices and len(choices) + self._nodes <= MAX_DECLARED_NODES:
+                self._nodes += len(choices)
+                return union(map(literal, choices))
         if isinstance(kind, str):
             return self._typed(kind, schema, depth)
         if isinstance(kind, list) and kind:
@@ -97,9 +104,12 @@ class TypeWriter:
         return self._array(schema, depth) if "items" in schema or "prefixItems" in schema else UNKNOWN
 
     def _typed(self, kind: str, schema: dict[str, Any], depth: int) -> str:
+        primitive = _PRIMITIVES.get(kind)
+        if primitive is not None:
+            return primitive
         if kind == "object":
             return self._object(schema, depth)
-        return self._array(schema, depth) if kind == "array" else _PRIMITIVES.get(kind, UNKNOWN)
+        return self._array(schema, depth) if kind == "array" else UNKNOWN
 
     def _object(self, schema: dict[str, Any], depth: int) -> str:
         properties = properties_of(schema)
@@ -126,7 +136,8 @@ class TypeWriter:
         parts = [rest] if isinstance(rest, dict) else []
         parts += patterns.values() if isinstance(patterns, dict) else []
         if not parts:
-            return "{}" if rest is False or ("properties" in schema and rest is None) else DICTIONARY
+            names_none = isinstance(schema.get("properties"), dict) and rest is None
+            return "{}" if rest is False or names_none else DICTIONARY
         self._deferrals += 1
         written = union(self._write(part, depth) for part in parts)
         self._deferrals -= 1
@@ -172,7 +183,9 @@ class TypeWriter:
 
     def _name(self, pointer: str) -> str:
         if pointer not in self._names:
-            self._names[pointer] = self._take_name(f"{self._prefix}{pascal_case(pointer.rsplit('/', 1)[-1], 'Root')}")
+            self._names[pointer] = self._take_name(
+                f"{pascal_case(self._prefix)}{pascal_case(pointer.rsplit('/', 1)[-1])}"
+            )
         return self._names[pointer]
 
 
@@ -210,23 +223,25 @@ def literal(value: Json) -> str:
 
 def quote(text: str) -> str:
     """Return a string literal; TypeScript ends a line at U+2028 and U+2029 too."""
-    return json.dumps(text, ensure_ascii=False).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return _encode(text).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
+@functools.lru_cache(maxsize=4096)  # the same few names, tool after tool
 def member_name(key: str) -> str:
     """Return a property's name, quoted where it is no identifier."""
     return key if is_identifier(key) else quote(key)
 
 
-def pascal_case(name: str, fallback: str) -> str:
-    """Return the name of a type."""
-    cased = camel_case(name, fallback)
+def pascal_case(name: str) -> str:
+    """Return the name of a type; `Root` where nothing is left of the name."""
+    cased = camel_case(name, "root")
     return cased[0].upper() + cased[1:]
 
 
 def defuse(text: str) -> str:
     """Return text that is safe inside a comment: it cannot end it, and holds no control characters."""
-    return text.translate(_CONTROLS).replace("*/", "*\\/")
+    clean = text if text.isprintable() else text.translate(_CONTROLS)
+    return clean.replace("*/", "*\\/") if "*/" in clean else clean
 
 
 def properties_of(schema: Json) -> dict[str, Json]:
@@ -251,9 +266,11 @@ def describe(schema: Json) -> str:
     if not isinstance(schema, dict):
         return ""
     told = schema.get("description")
-    words = " ".join(told.split()) if isinstance(told, str) else ""
+    words = told if isinstance(told, str) else ""
+    if not words.isprintable():  # it has more than one line
+        words = " ".join(words.split())
     if "default" in schema:
-        shown = json.dumps(schema["default"], ensure_ascii=False)
+        shown = _encode(schema["default"])
         words = f"{words} (default {shown})".lstrip() if len(shown) <= _MAX_LITERAL_CHARS else words
     return defuse(words)
 

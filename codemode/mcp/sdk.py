@@ -97,10 +97,10 @@ class Conversation(NamedTuple):
         try:
             return await self.dispatcher.send_raw_request(method, params, options)
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED:
-                raise RequestFailed("closed", error.message) from error
-            if error.code == REQUEST_TIMEOUT:
-                raise RequestFailed("timeout", error.message) from error
+            if _is_closed(error):
+                raise RequestFailed("closed") from error
+            if (error.code, error.message) == (REQUEST_TIMEOUT, f"Request {method!r} timed out"):
+                raise RequestFailed("timeout") from error
             raise RequestFailed("refused", f"error {error.code}: {error.message}") from error
 
 
@@ -165,19 +165,24 @@ def explain(error: BaseException) -> tuple[FailureKind, str]:
     """Return the kind of an error of `FAILURES`, and what to say behind the server's name."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
-        return "offline", "closed the connection during the handshake."
     if isinstance(error, MCPError):
+        if _is_closed(error):
+            return "offline", "closed the connection during the handshake."
         return "protocol", f"answered the handshake with error {error.code}: {error.message}."
     if isinstance(error, httpx2.HTTPStatusError):
         return explain_status(error.response.status_code)
     if isinstance(error, httpx2.TimeoutException):
         return "timeout", "did not answer an HTTP request in time."
     if isinstance(error, (httpx2.TransportError, OSError)):
-        return "offline", f"cannot be reached: {error or type(error).__name__}."
+        return "offline", f"cannot be reached: {str(error) or type(error).__name__}."
     if isinstance(error, ValidationError):
         return "protocol", f"sent what is not MCP: {error.errors()[0]['msg']}."
     return "protocol", f"does not speak MCP as expected: {error}."
+
+
+def _is_closed(error: MCPError) -> bool:
+    """Tell the SDK's own error from a server's, which may use the same code."""
+    return (error.code, error.message) == (CONNECTION_CLOSED, "Connection closed")
 
 
 def parse_message(line: bytes) -> JSONRPCMessage | None:

@@ -53,6 +53,15 @@ async def test_is_error_resolves_and_a_protocol_error_rejects(tmp_path: Path) ->
     assert result == {"content": [{"type": "text", "text": "no such book"}], "isError": True}
 
 
+@requirement("mcp:call:is-error-resolves")
+@pytest.mark.parametrize("code", [-32000, -32001])
+async def test_a_servers_error_is_not_taken_for_our_own(tmp_path: Path, code: int) -> None:
+    """The SDK says "closed" and "timed out" with codes that servers use for other things."""
+    async with servers_of(odd("refuses_with_the_codes_of_a_client"), cache=tmp_path) as servers:
+        with pytest.raises(NestedToolFailed, match=f"answered tools/call with error {code}: Session not found"):
+            await call(servers, "odd.refuse", {"code": code})
+
+
 @requirement("mcp:operations:capability", "mcp:operations:catalog")
 async def test_resources_and_prompts_are_native_and_catalog_tools(tmp_path: Path) -> None:
     """Pages of resources are the guest's to follow, as MCP has them."""
