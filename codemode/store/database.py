@@ -1,9 +1,9 @@
 """One SQLite file shared by several processes: open it safely, write in transactions, speak plainly.
 
-What the tables mean is not known here. No exception of sqlite3 leaves this file. What a
-person has to set right where the state lies (no folder, not writable, not theirs) is
-`InvalidConfig`; what happened to the file itself (locked, damaged, full, of a newer version)
-is `RuntimeUnavailable`, since no setting is wrong then.
+What the tables mean is not known here. No exception of sqlite3 leaves this file. A place that
+cannot be used (no folder, not writable, not theirs) is `InvalidConfig`, found when it is
+opened: only a person can set that right. Whatever happens to the file itself, then or later
+(locked, damaged, full, of a newer version), is `RuntimeUnavailable`: no setting is wrong.
 """
 
 import os
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from codemode.core.errors import Aborted, CodeModeError, InvalidConfig, InvalidInput, RuntimeUnavailable
+from codemode.core.errors import Aborted, InvalidConfig, InvalidInput, RuntimeUnavailable
 from codemode.store.schema import SCHEMA, SCHEMA_VERSION
 
 BUSY_MS = 5000  # how long a write waits for another process's; those take some ms at worst
@@ -147,20 +147,20 @@ class Database:
             raise InvalidInput("ids and names must be valid Unicode text") from error
 
 
-_SETTINGS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")
+_UNWRITABLE = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")
 _DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 
-def _explain(error: sqlite3.Error, where: str) -> CodeModeError:
+def _explain(error: sqlite3.Error, where: str) -> RuntimeUnavailable | Aborted:
     """Return the sentence for a failure of SQLite."""
     name = getattr(error, "sqlite_errorname", "")  # absent where the sqlite3 module itself complains
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
         return Aborted("the store was closed: its session has ended")
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return RuntimeUnavailable(f"the store {where} is locked by another process; try again, or end that process")
-    if name.startswith(_SETTINGS):
-        return InvalidConfig(
-            f"the store {where} cannot be written: make its folder writable, or set CODEMODE_STATE_DIR to one that is"
+    if name.startswith(_UNWRITABLE):
+        return RuntimeUnavailable(
+            f"the store {where} can no longer be written: make its folder and disk writable again"
         )
     if name.startswith(_DAMAGE):
         return RuntimeUnavailable(f"the store {where} is damaged ({error}): move the file away, and a new one is made")
@@ -180,12 +180,20 @@ def _prepare_file(path: Path) -> None:
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
-            found = path.lstat()
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-                raise InvalidConfig(f"the store {path} is not a file of yours; set CODEMODE_STATE_DIR") from None
-            if stat.S_IMODE(found.st_mode) & 0o077:
-                path.chmod(0o600)
+            _check_file(path)
     except OSError as error:
         raise InvalidConfig(
             f"the store {path} cannot be created ({error.strerror}); set CODEMODE_STATE_DIR to a folder you can write"
         ) from error
+
+
+def _check_file(path: Path) -> None:
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        raise InvalidConfig(f"the store {path} is not a file of yours; set CODEMODE_STATE_DIR") from None
+    if stat.S_IMODE(found.st_mode) != 0o600:
+        path.chmod(0o600)
+    if not os.access(path.parent, os.W_OK | os.X_OK):  # SQLite keeps its log beside the file
+        raise InvalidConfig(
+            f"the folder of the store {path} is not writable; make it so, or set CODEMODE_STATE_DIR to one that is"
+        ) from None

@@ -21,7 +21,8 @@ at most once: a snapshot is never restored again after something was delivered t
 Calls are synchronous and short (tens of microseconds; a write that must be on disk, some
 hundreds): they are made from the one thread of an asyncio program without an executor.
 Times are Unix milliseconds. Every verb may raise `RuntimeUnavailable` (the store is locked,
-damaged, full), and `Aborted` once the store is closed.
+damaged, full), `InvalidInput` for an id or a name that is no valid Unicode, and `Aborted`
+once the store is closed.
 """
 
 from collections.abc import Sequence

@@ -131,6 +131,8 @@ def test_a_waiting_run_lists_what_it_waits_for(store):
         {"id": "2", "method": "call", "toolId": "client:app:quote", "state": "awaiting_approval"},
     ]
     assert shown["expiresMs"] == store.get(run_id, ME).expires_ms
+    assert store.claim(run_id, ME, this_process()).run.pending == ()
+    assert store.get(run_id, ME).pending == ()
 
 
 def test_a_failed_run_shows_why_and_nothing_that_does_not_apply(store, clock):

@@ -286,6 +286,17 @@ def test_a_full_disk_is_said_and_the_run_is_as_it_was(store, db):
     assert store.get(run_id, ME).state == "waiting"
 
 
+@requirement("runs:store:speaks")
+def test_a_store_that_becomes_unwritable_later_is_no_matter_of_configuration(store, db):
+    """As when a disk is mounted again read-only: what was configured was right."""
+    db.rows("PRAGMA query_only = 1")
+
+    with pytest.raises(RuntimeUnavailable, match=r"can no longer be written"):
+        store.create(new_run())
+
+    db.rows("PRAGMA query_only = 0")
+
+
 AS_NOBODY = """
 import os, sys
 from pathlib import Path
