@@ -16,7 +16,7 @@ from codemode.session import Identity, Session
 from codemode.store.memory import MemoryStore
 from codemode.supervisor.pool import WorkerPool
 from tests.requirements import requirement
-from tests.support.sessions import PATIENCE_S, Gate, open_test_session, tool, toolbox
+from tests.support.sessions import Gate, open_test_session, tool, toolbox
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -62,6 +62,13 @@ async def cell(session: Session, code: str, **more: Any) -> CodeModeResult:
     return await session.exec({"code": code, **more})
 
 
+async def begin(session: Session, code: str) -> tuple[asyncio.Task[CodeModeResult], str]:
+    """Start a cell; return once its run has an id."""
+    started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    session.listen(lambda event: started.done() or started.set_result(event.run_id))
+    return asyncio.ensure_future(cell(session, code)), await started
+
+
 async def wait(session: Session, run_id: str | None, **more: Any) -> CodeModeResult:
     return await session.wait({"runId": run_id}, **more)
 
@@ -103,9 +110,8 @@ async def test_a_race_is_won_by_whoever_is_first(pool: WorkerPool) -> None:
         going = asyncio.ensure_future(
             cell(session, "return await Promise.race([tools.gate({key:'slow'}), tools.gate({key:'fast'})])")
         )
-        await _until(lambda: len(gate.begun) == 2)
+        await gate.until(begun=2)
         gate.open("fast", "fast")
-        await _until(lambda: session.catalog is not None)
         gate.open("slow", "slow")
 
         assert completed(await going) == "fast"
@@ -495,10 +501,10 @@ async def test_aborting_a_live_run_ends_it_and_its_calls(pool: WorkerPool) -> No
     gate, store = Gate(), MemoryStore()
     async with open_test_session(pool, toolbox([gate.tool]), store) as session:
         going = asyncio.ensure_future(cell(session, "text('begun'); await tools.gate({})"))
-        await _until(lambda: gate.begun != [])
+        await gate.until(begun=1)
         assert session.abort(store.runs("default")[0].run_id) == "running"
         result = failed(await going)
-        await _until(lambda: gate.cancelled == 1)
+        await gate.until(cancelled=1)
 
     assert (result.code, result.dispatched, texts(result)) == (ErrorCode.ABORTED, True, ["begun"])
     assert store.runs("default")[0].state == "aborted"
@@ -508,9 +514,8 @@ async def test_aborting_a_live_run_ends_it_and_its_calls(pool: WorkerPool) -> No
 async def test_aborting_a_cell_that_computes_kills_its_worker(pool: WorkerPool) -> None:
     store = MemoryStore()
     async with open_test_session(pool, toolbox(), store) as session:
-        going = asyncio.ensure_future(cell(session, "while (true) {}"))
-        await _until(lambda: store.runs("default") != ())
-        session.abort(store.runs("default")[0].run_id)
+        going, run_id = await begin(session, "while (true) {}")
+        session.abort(run_id)
 
         assert failed(await going).code is ErrorCode.ABORTED
         assert completed(await cell(session, "return 'fine'")) == "fine"
@@ -523,7 +528,7 @@ async def test_aborting_a_waiting_run_discards_it(pool: WorkerPool) -> None:
         run_id = waiting(await cell(session, "await tools.gate({})")).run_id
         assert session.abort(run_id) == "aborted"
         await session.settled()
-        await _until(lambda: gate.cancelled == 1)
+        await gate.until(cancelled=1)
 
         assert failed(await wait(session, run_id)).code is ErrorCode.ABORTED
         with pytest.raises(InvalidInput):
@@ -538,9 +543,8 @@ async def test_a_run_is_aborted_through_the_store_by_another_session(pool: Worke
         open_test_session(pool, toolbox([gate.tool]), store) as session,
         open_test_session(pool, toolbox(), store) as elsewhere,
     ):
-        going = asyncio.ensure_future(cell(session, code))
-        await _until(lambda: store.runs("default") != ())
-        assert elsewhere.abort(store.runs("default")[0].run_id) == "running"
+        going, run_id = await begin(session, code)
+        assert elsewhere.abort(run_id) == "running"
 
         assert failed(await going).code is ErrorCode.ABORTED
 
@@ -550,11 +554,11 @@ async def test_a_cancelled_exec_leaves_an_aborted_run_and_a_free_worker(pool: Wo
     gate, store = Gate(), MemoryStore()
     async with open_test_session(pool, toolbox([gate.tool]), store) as session:
         going = asyncio.ensure_future(cell(session, "await tools.gate({})"))
-        await _until(lambda: gate.begun != [])
+        await gate.until(begun=1)
         going.cancel()
         with pytest.raises(asyncio.CancelledError):
             await going
-        await _until(lambda: gate.cancelled == 1)
+        await gate.until(cancelled=1)
 
         assert store.runs("default")[0].state == "aborted"
         assert completed(await cell(session, "return 'fine'")) == "fine"
@@ -568,7 +572,7 @@ async def test_closing_a_session_aborts_what_is_live_and_interrupts_what_waits(p
     session = await session_of_then.__aenter__()
     run_id = waiting(await cell(session, "return await tools.gate({key: 'w'}).catch((e) => e.message)")).run_id
     live = asyncio.ensure_future(session.exec({"code": "await tools.gate({key: 'l'})"}))
-    await _until(lambda: len(gate.begun) == 2)
+    await gate.until(begun=2)
     await session_of_then.__aexit__(None, None, None)
 
     assert failed(await live).code is ErrorCode.ABORTED
@@ -660,7 +664,7 @@ async def test_more_runs_than_workers_all_complete_and_do_not_mix(pool: WorkerPo
             )
             for n in range(8)
         ]
-        await _until(lambda: len(gate.begun) == 8)
+        await gate.until(begun=8)
         for n in reversed(range(8)):
             gate.open(n * 10, str(n))
         results = await asyncio.gather(*going)
@@ -681,10 +685,3 @@ async def test_a_fault_of_ours_is_an_internal_error_and_not_a_crash(
 
     assert (result.code, result.phase) == (ErrorCode.INTERNAL_ERROR, "runtime")
     assert "ZeroDivisionError: a bug" in result.error
-
-
-async def _until(holds: Any) -> None:
-    """Let the loop run until something holds."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not holds():
-            await asyncio.sleep(0.001)

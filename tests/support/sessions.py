@@ -20,6 +20,7 @@ from codemode.store.port import Store
 from codemode.supervisor.pool import WorkerPool
 
 PATIENCE_S = 30
+NOBODY = Identity()
 
 
 def tool(
@@ -54,16 +55,25 @@ class Gate:
     def __init__(self, name: str = "gate") -> None:
         self.begun: list[dict[str, Any]] = []
         self.cancelled = 0
+        self._moved = asyncio.Event()
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self.tool = tool(name, self._run)
 
     async def _run(self, key: str = "", **rest: Any) -> Any:
         self.begun.append({"key": key, **rest})
+        self._moved.set()
         try:
             return await self._answer(key)
         except asyncio.CancelledError:
             self.cancelled += 1
+            self._moved.set()
             raise
+
+    async def until(self, *, begun: int = 0, cancelled: int = 0) -> None:
+        """Wait until so many calls were begun and cancelled."""
+        while len(self.begun) < begun or self.cancelled < cancelled:
+            self._moved.clear()
+            await self._moved.wait()
 
     def open(self, value: Any = "opened", key: str = "") -> None:
         """Let the call with this key answer."""
@@ -85,7 +95,7 @@ def toolbox(tools: Iterable[ToolSpec] = (), *, hooks: Sequence[Hook] = (), **mor
 
 @asynccontextmanager
 async def open_test_session(
-    pool: WorkerPool, box: Toolbox, store: Store | None = None, who: Identity = Identity(), *, may_ask: bool = True
+    pool: WorkerPool, box: Toolbox, store: Store | None = None, who: Identity = NOBODY, *, may_ask: bool = True
 ) -> AsyncIterator[Session]:
     """A session over a toolbox; closed afterwards, its store too if it made one."""
     kept = store or MemoryStore()
