@@ -147,7 +147,7 @@ def _constants_table() -> str:
 def _codes_table() -> str:
     """Draw each code with its phase, its exit status and the sentence of its class."""
     rows = ["| code | exit status | phase | when |", "| --- | ---: | --- | --- |"]
-    leaves = {kind.code: kind for kind in _subclasses(errors.CodeModeError) if kind.code is not None}
+    leaves = {kind.code: kind for kind in _subclasses(errors.CodeModeError) if vars(kind).get("code")}
     for code in errors.ErrorCode:
         kind = leaves[code]
         sentence = (kind.__doc__ or "").split("\n")[0]
