@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from codemode.cli.completion import complete_server, complete_tool
 from codemode.cli.options import JsonFlag, Manifest, Refresh, examples, takes
 from codemode.cli.status import ExitStatus
 
@@ -36,7 +37,12 @@ class SearchOptions(NamedTuple):
 class DescribeOptions(NamedTuple):
     """Options of `codemode catalog describe`."""
 
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="A tool's id, or its name where only one has it.")]
+    tool: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOOL", help="A tool's id, or its name where only one has it.", autocompletion=complete_tool
+        ),
+    ]
     manifest: Manifest = None
     refresh: Refresh = False
     json: JsonFlag = False
@@ -45,7 +51,10 @@ class DescribeOptions(NamedTuple):
 class TypesOptions(NamedTuple):
     """Options of `codemode catalog types`."""
 
-    server: Annotated[str | None, typer.Argument(metavar="SERVER", help="Only the declarations of this server.")] = None
+    server: Annotated[
+        str | None,
+        typer.Argument(metavar="SERVER", help="Only the declarations of this server.", autocompletion=complete_server),
+    ] = None
     manifest: Manifest = None
     refresh: Refresh = False
     json: JsonFlag = False

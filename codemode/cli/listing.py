@@ -31,8 +31,7 @@ def load_toolbox(terminal: Terminal, manifest: str | None, *, refresh: bool, age
     Raises:
         InvalidConfig: The manifest, or a server that it requires, cannot be used.
     """
-    named = manifest or terminal.manifest
-    path = Path(named) if named else find_manifest(Path.cwd())
+    path = manifest_path(terminal, manifest)
 
     async def load() -> Toolbox:
         async with open_toolbox(path, agent, refresh) as box:
@@ -40,6 +39,12 @@ def load_toolbox(terminal: Terminal, manifest: str | None, *, refresh: bool, age
 
     with Progress(terminal, "asking MCP servers for their tools"):
         return asyncio.run(load())
+
+
+def manifest_path(terminal: Terminal, manifest: str | None) -> Path | None:
+    """Return the manifest that an option names, else the nearest, else None."""
+    named = manifest or terminal.manifest
+    return Path(named) if named else find_manifest(Path.cwd())
 
 
 def build_listing(box: Toolbox) -> dict[str, Json]:
@@ -132,14 +137,18 @@ def find_declarations(catalog: Catalog, server: str | None) -> list[dict[str, Js
     files: list[dict[str, Json]] = json.loads(catalog.scope.files)
     if server is None:
         return files
-    by_server = {Path(file["path"]).name.removesuffix(".d.ts"): file for file in files}
-    by_server.pop("index", None)
+    by_server = {server_of(file["path"]): file for file in files[1:]}  # the index comes first
     if server not in by_server:
         known = ", ".join(by_server) or "none"
         raise InvalidInput(
             f'there is no MCP server "{server}" in the catalog; there are: {known}.{did_you_mean(server, by_server)}'
         )
     return [by_server[server]]
+
+
+def server_of(path: str) -> str:
+    """Return the server that a virtual file `mcp/<server>.d.ts` declares."""
+    return path.removeprefix("mcp/").removesuffix(".d.ts")
 
 
 def _listed(tools: Iterable[ToolSpec]) -> str:

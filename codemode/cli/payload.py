@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from codemode.cli.completion import complete_words
 from codemode.cli.options import JsonFlag, Manifest, Refresh, examples, takes
 from codemode.cli.status import ExitStatus
 
@@ -18,11 +19,22 @@ class PayloadOptions(NamedTuple):
     """Options of `codemode debug-payload`."""
 
     provider: Annotated[
-        str, typer.Option("--provider", metavar="NAME", help="openai, openai-responses, anthropic or gemini.")
+        str,
+        typer.Option(
+            "--provider",
+            metavar="NAME",
+            help="openai, openai-responses, anthropic or gemini.",
+            autocompletion=complete_words("openai", "openai-responses", "anthropic", "gemini"),
+        ),
     ] = "openai"
     level: Annotated[
         str | None,
-        typer.Option("--level", metavar="LEVEL", help="summary, tools or full-redacted; tools when left out."),
+        typer.Option(
+            "--level",
+            metavar="LEVEL",
+            help="summary, tools or full-redacted; tools when left out.",
+            autocompletion=complete_words("summary", "tools", "full-redacted"),
+        ),
     ] = None
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model that the request names.")] = None
     prompt: Annotated[str, typer.Option(metavar="TEXT", help="What the user says in it.")] = "Hello!"

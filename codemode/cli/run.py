@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from codemode.cli.completion import complete_run, complete_words
 from codemode.cli.options import JsonFlag, LimitFlags, Manifest, Quiet, Refresh, Session, examples, takes
 from codemode.cli.status import ExitStatus
 
 if TYPE_CHECKING:
     from codemode.cli.terminal import Terminal
 
+_LANGUAGES = complete_words("javascript", "typescript")
 Trace = Annotated[bool, typer.Option("--trace", help="Show the trajectory with the redacted input of each call.")]
 NoInput = Annotated[bool, typer.Option("--no-input", help="Deny what would need a person's approval.")]
 
@@ -25,7 +27,13 @@ class RunOptions(NamedTuple):
     code: Annotated[str | None, typer.Option("-e", "--eval", metavar="CODE", help="The cell itself.")] = None
     language: Annotated[
         str | None,
-        typer.Option("-l", "--language", metavar="NAME", help="javascript or typescript; .ts files are TypeScript."),
+        typer.Option(
+            "-l",
+            "--language",
+            metavar="NAME",
+            help="javascript or typescript; .ts files are TypeScript.",
+            autocompletion=_LANGUAGES,
+        ),
     ] = None
     manifest: Manifest = None
     session: Session = "default"
@@ -41,7 +49,9 @@ class RunOptions(NamedTuple):
 class WaitOptions(NamedTuple):
     """Options of `codemode wait`."""
 
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The runId of a waiting result.")]
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="The runId of a waiting result.", autocompletion=complete_run)
+    ]
     approve: Annotated[
         list[str], typer.Option("--approve", metavar="CALL", help="Approve this call; may be repeated.")
     ] = []  # noqa: RUF012  # typer reads the default and never writes to it

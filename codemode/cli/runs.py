@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from codemode.cli.completion import complete_run
 from codemode.cli.options import JsonFlag, Session, examples, takes
 from codemode.cli.status import ExitStatus
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from codemode.store.port import RunRecord, Store
 
 AGENT = "main"
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="The run's id, as `codemode runs` lists it.")]
+RunId = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run's id, as `codemode runs` lists it.", autocompletion=complete_run)
+]
 
 
 class RunsOptions(NamedTuple):

@@ -4,12 +4,16 @@ The rich renderables are imported where a terminal is there to see them: rich ta
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from codemode.cli.terminal import Terminal
 from codemode.core.types import Json
 from codemode.render import plain, plain_catalog
 from codemode.render.report import ErrorReport
 from codemode.render.words import printable
+
+if TYPE_CHECKING:
+    from codemode.cli.checks import Check
 
 
 def show_outputs(terminal: Terminal, result: Mapping[str, Json]) -> None:
@@ -151,3 +155,13 @@ def show_declarations(terminal: Terminal, files: Sequence[Mapping[str, Json]]) -
         terminal.print_out(render_declarations(printable(text)))
     else:
         terminal.write(text.rstrip("\n"))
+
+
+def show_check(terminal: Terminal, check: "Check") -> None:
+    """Show one check of `doctor` on stdout, with what to do under it."""
+    if terminal.styled_out:
+        from codemode.render.check import render_check
+
+        terminal.print_out(render_check(*check))
+    else:
+        terminal.write(plain.check_text(*check))

@@ -122,3 +122,8 @@ def table_text(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
     )
+
+
+def check_text(name: str, state: str, says: str, fix: str) -> str:
+    """Return one check of `doctor`: `ok       engine: …`, with what to do on a line of its own."""
+    return f"{state:<8} {name}: {printable(says)}" + (f"\n         {fix}" if fix else "")

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import pytest
 
 from codemode.core.types import Json
+from codemode.payload.dump import LEVELS
+from codemode.payload.providers import PROVIDERS
 from tests.requirements import requirement
 from tests.support.cells import BOUND_S, COMMAND, FIXTURES, clean_environment, run_command
 from tests.support.terminal import run_in_terminal
@@ -495,6 +497,89 @@ def test_an_unknown_provider_or_level_is_refused_with_the_nearest(codemode) -> N
         done = codemode("debug-payload", *flags)
         assert (done.status, done.out) == (2, "")
         assert "Did you mean" in done.err
+
+
+# Doctor
+
+
+@requirement("cli:doctor:checks")
+def test_doctor_finds_nothing_wrong_with_a_working_manifest(codemode) -> None:
+    done = codemode("doctor", "-m", CELLS)
+    report = result_of(codemode("doctor", "--json", "-m", CELLS))
+
+    assert (done.status, done.err) == (0, "")
+    assert {"engine", "store", "manifest", "tools", "code mode"} <= {check["name"] for check in report["checks"]}
+    assert report["ok"]
+    assert report["versions"]["quickjs-wasi"]
+
+
+@requirement("cli:doctor:checks")
+def test_doctor_says_what_is_broken_and_what_to_do(codemode, shelf, tmp_path: Path) -> None:
+    manifest = tmp_path / "codemode.toml"
+    more = '\n[[tool]]\nname = "lost"\ndescription = "Gone."\npython = "no_such_module:function"\n'
+    manifest.write_text(
+        manifest.read_text().replace("codeMode = true", "codeMode = { enabled = true, timeoutMs = 5 }") + more
+    )
+    done = codemode("doctor", **shelf)
+    report = result_of(codemode("doctor", "--json", **shelf))
+    states = {(check["name"], check["state"]) for check in report["checks"]}
+
+    assert done.status == 1
+    assert {("tool", "failed"), ("server", "failed"), ("server", "ok"), ("limits", "warning")} <= states
+    assert "tools.codeMode.timeoutMs = 5 is out of range; 100 is used" in done.out
+    assert "no_such_module" in done.out
+
+
+@requirement("cli:doctor:checks")
+def test_doctor_names_the_place_in_a_broken_manifest_and_a_store_that_cannot_be(codemode, tmp_path: Path) -> None:
+    (tmp_path / "codemode.toml").write_text("[tools]\nalow = []\n")
+    (tmp_path / "file").write_text("")
+    done = codemode("doctor", CODEMODE_STATE_DIR=str(tmp_path / "file"))
+
+    assert done.status == 1
+    assert re.search(r"^failed   manifest: .*alow", done.out, re.MULTILINE)
+    assert re.search(r"^failed   store: ", done.out, re.MULTILINE)
+
+
+# Completion
+
+
+@pytest.fixture
+def offered(codemode):
+    """Return what bash is offered for a line; the last word is being typed."""
+
+    def complete(line: str, **more: str) -> list[str]:
+        words = line.split(" ")
+        asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_CODEMODE_COMPLETE": "complete_bash"}
+        return codemode(**asked, **more).out.split()
+
+    return complete
+
+
+@requirement("cli:completion:words")
+def test_a_shell_completes_commands_options_and_their_words(offered) -> None:
+    assert offered("codemode ru") == ["run", "runs"]
+    assert offered("codemode run --timeout") == ["--timeout-ms"]
+    assert offered("codemode run --language t") == ["typescript"]
+    assert offered("codemode debug-payload --provider ") == list(PROVIDERS)
+    assert offered("codemode debug-payload --level ") == list(LEVELS)
+
+
+@requirement("cli:completion:words")
+def test_a_shell_completes_run_ids_of_the_session(codemode, offered) -> None:
+    run_id = result_of(codemode("run", "--json", "--session", "a", "-e", "await yield_control()"))["runId"]
+
+    assert offered("codemode wait --session a cm_") == [run_id]
+    assert offered("codemode wait cm_") == []
+
+
+@requirement("cli:completion:words")
+def test_a_shell_completes_tool_ids_and_servers_and_never_complains(offered, shelf, tmp_path: Path) -> None:
+    assert "client:app:add" in offered(f"codemode catalog -m {CELLS} describe client:app:")
+    assert offered("codemode catalog types s", **shelf) == ["shelf"]
+
+    (tmp_path / "codemode.toml").write_text("not toml")
+    assert offered("codemode catalog describe c") == []
 
 
 # Help

@@ -29,6 +29,11 @@ REQUIREMENTS = {
     "cli:payload:levels": ("contract 10", "debug-payload shows the level that is asked for, tools by default."),
     "cli:payload:gate": ("contract 2", "--raw, --disable-tools and --no-model-tools turn code mode off."),
     "cli:payload:direct": ("contract 12", "--direct compares with direct exposure of the same catalog."),
+    "cli:doctor:checks": (
+        "contract 12",
+        "doctor tries engine, store, manifest, tools and servers, says what to fix, and ends with 1 on a failure.",
+    ),
+    "cli:completion:words": ("issue 6", "A shell completes commands, options, run ids, tool ids and server names."),
     "cli:help:examples": ("issue 6", "The help of every command ends with examples."),
     "cli:start:no-rich": ("issue 6", "A command whose output is no terminal never loads rich."),
     "cli:version:engine": ("issue 6", "--version names the engine, the parsers and the libraries."),
