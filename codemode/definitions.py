@@ -230,14 +230,17 @@ def parse_core(table: Json, where: Where, folder: Path) -> CoreEntry:
     """Check `[core]`; roots become absolute and must be folders.
 
     Raises:
-        InvalidConfig: An unknown tool, or a root that is no folder.
+        InvalidConfig: An unknown tool, no roots for one that needs them, or a root that is no folder.
     """
     fields = check_table(table, _CORE_FIELDS, where)
     roots = tuple((folder / root).resolve() for root in fields.get("roots", []))
     for at, root in enumerate(roots):
         if not root.is_dir():
             where.at("roots").at(at).fail(f'"{root}" is not a folder; create it or remove it.')
-    return CoreEntry(tuple(fields.get("tools", [])), roots)
+    tools = tuple(dict.fromkeys(fields.get("tools", [])))
+    if not roots and set(tools) - {"http_request"}:
+        where.fail('these tools need roots, the folders that they may touch; add roots = ["."].')
+    return CoreEntry(tools, roots)
 
 
 def parse_plugin(table: Json, where: Where) -> PluginEntry:

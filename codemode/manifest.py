@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from codemode.config import CodeModeConfig, parse_code_mode
 from codemode.core.errors import InvalidConfig
+from codemode.core.names import build_tool_id
 from codemode.core.tables import Field, Where, check_table
 from codemode.core.types import Approval, Json
 from codemode.definitions import (
@@ -125,6 +126,8 @@ def load_manifest(path: Path | None) -> Manifest:
     tools = check_table(document.get("tools", {}), _TOOLS_FIELDS, where.at("tools"))
     code_mode = parse_code_mode(tools.get("codeMode", {}), where.at("tools.codeMode"))
     folder = path.parent
+    core = parse_core(document.get("core", {}), where.at("core"), folder)
+    entries = _each(document, "tool", where, lambda table, place: parse_tool(table, place, folder))
     return Manifest(
         path=path,
         code_mode=code_mode,
@@ -133,8 +136,8 @@ def load_manifest(path: Path | None) -> Manifest:
         deny=tuple(tools.get("deny", ())),
         approvals=_parse_approvals(document.get("approvals", {}), where.at("approvals")),
         sandbox=parse_sandbox(tools.get("sandbox", {}), where.at("tools.sandbox")),
-        tools=_unique(_each(document, "tool", where, lambda table, place: parse_tool(table, place, folder))),
-        core=parse_core(document.get("core", {}), where.at("core"), folder),
+        tools=_unique(entries, core),
+        core=core,
         hooks=_each(document, "hook", where, parse_hook),
         plugins=_each(document, "plugin", where, parse_plugin),
         openapi=_each(document, "openapi", where, lambda table, place: parse_openapi(table, place, folder)),
@@ -171,12 +174,12 @@ def _each(document: dict[str, Json], key: str, where: Where, parse: Callable[[Js
     return tuple(parse(table, where.at(key).at(at)) for at, table in enumerate(document.get(key, [])))
 
 
-def _unique(tools: tuple[ToolEntry, ...]) -> tuple[ToolEntry, ...]:
-    seen: dict[str, ToolEntry] = {}
+def _unique(tools: tuple[ToolEntry, ...], core: CoreEntry) -> tuple[ToolEntry, ...]:
+    taken = {build_tool_id("openclaw", "core", name): "core.tools" for name in core.tools}
     for tool in tools:
-        first = seen.setdefault(tool.id, tool)
-        if first is not tool:
-            tool.where.fail(f'the id "{tool.id}" is already taken by {first.where.key}; rename one of the two.')
+        first = taken.setdefault(tool.id, tool.where.key)
+        if first != tool.where.key:
+            tool.where.fail(f'the id "{tool.id}" is already taken by {first}; rename one of the two.')
     return tools
 
 

@@ -13,7 +13,7 @@ from codemode.core.errors import CodeModeError
 from codemode.core.limits import HOOK_TIMEOUT_MS
 from codemode.core.tables import Where
 from codemode.core.types import Json, RunContext, ToolSpec
-from codemode.definitions import CommandTemplate, HookEntry, HttpTemplate, PythonTarget, ToolEntry
+from codemode.definitions import CommandTemplate, CoreEntry, HookEntry, HttpTemplate, PythonTarget, ToolEntry
 from codemode.hooks import Hook
 from codemode.manifest import Manifest
 from codemode.tools.command import CommandTool
@@ -38,7 +38,7 @@ class _Runner(Protocol):
 
 
 class Toolset:
-    """Everything that a manifest's `[[tool]]` and `[[hook]]` tables give."""
+    """Everything that a manifest's `[[tool]]`, `[[hook]]` and `[core]` tables give."""
 
     def __init__(self, manifest: Manifest, learn: Learn) -> None:
         """Build tools and hooks; nothing runs yet.
@@ -52,7 +52,7 @@ class Toolset:
         self._threads = Threads()
         self._client = HttpClient(self._threads)
         self._probes: dict[str, Callable[[], object]] = {}
-        self.tools = tuple(self._build_tool(entry) for entry in manifest.tools)
+        self.tools = (*map(self._build_tool, manifest.tools), *self._build_core(manifest.core))
         self.hooks = tuple(self._build_hook(entry) for entry in manifest.hooks)
 
     def probe(self) -> list[Problem]:
@@ -72,6 +72,13 @@ class Toolset:
         """Close connections and let threads end."""
         await self._client.close()
         self._threads.close()
+
+    def _build_core(self, entry: CoreEntry) -> list[ToolSpec]:
+        if not entry.tools:
+            return []
+        from codemode.tools.core import CoreTools  # few manifests list any
+
+        return CoreTools(entry, self._threads, self._client).specs()
 
     def _build_tool(self, entry: ToolEntry) -> ToolSpec:
         where = _without_folders(entry.where)

@@ -41,4 +41,8 @@ REQUIREMENTS = {
     ),
     "tools:probe:finds-problems": ("contract 2", "A probe finds what cannot work and runs nothing."),
     "tools:hooks:python-and-command": ("contract 9", "Hooks are Python functions or commands."),
+    "tools:core:off-until-listed": ("contract 9", "Core tools are off until they are listed."),
+    "tools:core:roots-hold": ("issue 4", "No `..`, absolute path, link or race leads core tools out of their roots."),
+    "tools:core:write-whole": ("ours", "A file is written whole or not at all."),
+    "tools:core:bounded": ("ours", "Listings, searches and files that are too large are refused by name."),
 }
