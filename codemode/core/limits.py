@@ -121,3 +121,6 @@ SWEEP_MS = 30_000  # how often it expires runs
 HTTP_SILENCE_MS = 300_000  # an http tool without a timeoutMs gives up when nothing arrives for so long
 COMMAND_FLUSH_MS = 250  # what a finished command's children may still write before its group is killed
 CALL_EXIT_MS = 2000  # how long the end of a session waits for calls that it cancelled
+MAX_LISTED_FILES = 10_000  # entries of one list_files or search_files: more is no answer
+MAX_SEARCHED_FILE_BYTES = 4 << 20  # larger files are not searched for text
+CORE_EXEC_MS = 60_000  # of the core tool exec
