@@ -173,6 +173,10 @@ class Catalog:
         """Return the ranking, MCP tools included, with the reasons for each score."""
         return self._listing.index.explain(query, self._checked_limit(limit))
 
+    def extend(self, tools: Iterable[ToolSpec], policy: Policy) -> "Catalog":
+        """Return a catalog of these tools and more, without a scope; what was left out stays noted."""
+        return build_catalog((*self.tools, *tools), policy, self._limits, self._left_out)
+
     def with_scope(self, scope: GuestScope) -> "Catalog":
         """Return the same catalog with what the guest sees beside it."""
         return Catalog(self._listing, self._left_out, self._limits, scope)
@@ -244,7 +248,9 @@ class Catalog:
         return f"no tool is called {shown(asked)}." + (f" Near: {', '.join(near)}." if near else "")
 
 
-def build_catalog(tools: Iterable[ToolSpec], policy: Policy, limits: Limits | None = None) -> Catalog:
+def build_catalog(
+    tools: Iterable[ToolSpec], policy: Policy, limits: Limits | None = None, notes: tuple[Note, ...] = ()
+) -> Catalog:
     """Gather the effective tools of a run.
 
     Args:
@@ -252,11 +258,12 @@ def build_catalog(tools: Iterable[ToolSpec], policy: Policy, limits: Limits | No
             id the first stays.
         policy: What it does not allow is not in the catalog at all.
         limits: For searches; the defaults when left out.
+        notes: What was left out before, to be listed too.
 
     Contract: catalog:order:code-units, catalog:left-out:control-tools, catalog:left-out:denied
     """
     kept: dict[str, ToolSpec] = {}
-    left_out: list[Note] = []
+    left_out = list(notes)
     for tool in tools:
         if not policy.is_allowed(tool):
             continue

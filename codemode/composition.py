@@ -94,7 +94,7 @@ async def open_toolbox(
 def _build_tools(
     stack: AsyncExitStack, manifest: Manifest, redactor: Redactor
 ) -> tuple[tuple[ToolSpec, ...], tuple[Hook, ...]]:
-    if not (manifest.tools or manifest.hooks):
+    if not (manifest.tools or manifest.hooks or manifest.core.tools):
         return (), ()
     from codemode.tools.toolset import Toolset  # a cell without tools need not wait for it
 
@@ -114,7 +114,7 @@ async def _add_servers(stack: AsyncExitStack, box: Toolbox, refresh: bool) -> To
     servers = McpServers(found.specs, box.redactor)
     stack.push_async_callback(servers.close)
     listing = await servers.tools(refresh)
-    catalog = build_catalog((*box.catalog.tools, *listing.tools), box.policy, box.config.limits)
+    catalog = box.catalog.extend(listing.tools, box.policy)
     catalog = catalog.with_scope(servers.guest_scope(catalog.tools))
     return box._replace(catalog=catalog, servers=listing, notes=found.shadowed)
 

@@ -82,7 +82,7 @@ def _check_manifest(manifest: Manifest) -> Iterator[Check]:
 
 def _check_tools(manifest: Manifest) -> Iterator[Check]:
     """Import every python target and look for every program; run nothing."""
-    if not (manifest.tools or manifest.hooks):
+    if not (manifest.tools or manifest.hooks or manifest.core.tools):
         return
     from codemode.tools.toolset import Toolset
 

@@ -284,6 +284,20 @@ def test_nothing_costly_is_built_before_it_is_asked_for_and_scopes_share_it():
     assert vars(scoped)["_listing"] is listing
 
 
+def test_a_catalog_is_extended_and_its_notes_stay():
+    policy = Policy(deny=["secret"])
+    catalog = build(ORDER, make_tool("client:app:wait"))
+
+    extended = catalog.extend([ISSUE, ORDER._replace(description="late"), make_tool("mcp:x:secret")], policy)
+
+    assert [tool.id for tool in extended.tools] == [ISSUE.id, ORDER.id]
+    assert extended.describe(ORDER.id)["description"] == "One order"
+    assert [(note.tool_id, note.kind) for note in extended.notes] == [
+        ("client:app:wait", "left-out"),
+        (ORDER.id, "duplicate"),
+    ]
+
+
 def test_an_empty_catalog_answers_everything():
     catalog = build()
 
