@@ -1,4 +1,4 @@
-"""Print the table of figures: `python -m bench [--json] [--quick] [--only PART] [--install-peers]`.
+"""Print the table of figures: `python -m bench [--json] [--quick] [--only PART] [--write FILE]`.
 
 Medians, each with its number of samples and, where there is one, beside its reference taken in
 the same minute. Nothing is asserted: a figure is a fact about this machine at this moment.
@@ -12,6 +12,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from bench import peers
 from bench.measure import Figure
@@ -26,6 +27,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     parser.add_argument("--quick", action="store_true", help="a fifth of the samples")
     parser.add_argument("--only", choices=PARTS, action="append", help="take only this part; may be repeated")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table as a page, too")
     parser.add_argument("--install-peers", action="store_true", help="install the programs that we stand beside")
     wanted = parser.parse_args(arguments)
     if wanted.install_peers:
@@ -34,6 +36,8 @@ def main(arguments: list[str]) -> int:
     for figure in _taken(wanted.only or PARTS, 0.2 if wanted.quick else 1.0):
         rows.append(figure)
         print(f"taken: {figure.name}", file=sys.stderr, flush=True)
+    if wanted.write:
+        wanted.write.write_text(_page(rows), encoding="utf-8")
     print(_document(rows) if wanted.json else _table(rows))
     return 0
 
@@ -79,13 +83,26 @@ def _table(rows: list[Figure]) -> str:
     return "\n".join([machine, "", lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
+def _page(rows: list[Figure]) -> str:
+    """Return the table as a page of the docs."""
+    machine = ", ".join(f"{key} {value}" for key, value in _machine().items())
+    lines = [" | ".join(row) for row in (COLUMNS, ["---"] * len(COLUMNS), *(_cells(row) for row in rows))]
+    table = "\n".join(f"| {line} |" for line in lines)
+    return f"# Benchmarks\n\nWritten by `python -m bench --write FILE`. Medians; {machine}.\n\n{table}\n"
+
+
 def _cells(row: Figure) -> list[str]:
     if row.samples is None:
         return [row.name, "-", "", "", row.goal, f"skipped: {row.skipped}", "", ""]
-    shown = [f"{row.samples.median:.3g} {row.unit}", f"{row.samples.p90:.3g}", str(len(row.samples.values))]
+    median, p90 = _number(row.samples.median), _number(row.samples.p90)
+    shown = [row.name, f"{median} {row.unit}", p90, str(len(row.samples.values)), row.goal]
     if row.reference is None:
-        return [row.name, *shown, row.goal, row.skipped, "", ""]
-    return [row.name, *shown, row.goal, row.beside, f"{row.reference.median:.3g} {row.unit}", f"{row.ratio:.2f} x"]
+        return [*shown, row.skipped, "", ""]
+    return [*shown, row.beside, f"{_number(row.reference.median)} {row.unit}", f"{row.ratio:.2f} x"]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 if __name__ == "__main__":
