@@ -1,36 +1,37 @@
 """The engine by itself, in this process as a worker has it: fresh VMs, snapshots, plain computing."""
 
+import json
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.measure import Figure, Samples, scaled, skip
 from codemode.core.limits import WORKER_STACK_BYTES, Limits
+from codemode.core.protocol import Drop, Start, TakeSnapshot
 from codemode.core.types import Language
-from codemode.sandbox.cell import Cell, Engine, Scope
+from codemode.sandbox.cell import Engine
 from codemode.sandbox.engine import Vm
-from codemode.sandbox.worker import build_engine
+from codemode.sandbox.worker import Worker, build_engine
 from codemode.supervisor.spawn import cache_dir
 
-SCOPE = Scope("[]", "{}", "null", "[]", "[]")
-CONFIG = {"maxOutput": 65_536, "maxCalls": 16, "seed": [1, 2, 3, 4]}
-NO_DEADLINE = float("inf")
-MEMORY_BYTES = Limits().memory_limit_bytes
+SCOPE = json.dumps({"tools": "[]", "names": "{}", "mcp": "null", "files": "[]", "namespaces": "[]"}).encode()
+BUDGET_MS = 60_000.0
+LIMITS = Limits()
 PROGRAMS = Path(__file__).parent / "programs"
 COMPUTING = {"loop": "2.3 x", "fib": "2.8 x", "json": "1.9 x", "string_map": "2.4 x"}  # program → at most
 
 
 def figures(scale: float) -> Iterator[Figure]:
     """Yield the engine's rows; they are taken on a thread whose stack is that of a worker."""
-    found: list[Figure] = []
     threading.stack_size(WORKER_STACK_BYTES)
-    thread = threading.Thread(target=lambda: found.extend(_figures(scale)))
-    thread.start()
-    thread.join()
-    threading.stack_size(0)
-    yield from found
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            yield from thread.submit(lambda: list(_figures(scale))).result()
+    finally:
+        threading.stack_size(0)
 
 
 def _figures(scale: float) -> Iterator[Figure]:
@@ -38,8 +39,9 @@ def _figures(scale: float) -> Iterator[Figure]:
     engine = build_engine(Path(folder) if folder else None)
     yield Figure("fresh VM from the boot image", "ms", "1 ms at most", _timed(lambda: _fresh(engine), int(300 * scale)))
     yield _snapshot_size(engine)
-    yield from _computing(engine, max(3, int(9 * scale)))
-    yield _typescript(engine, max(20, int(100 * scale)))
+    worker = Worker(engine)
+    yield from _computing(worker, max(3, int(9 * scale)))
+    yield _typescript(worker, max(20, int(100 * scale)))
 
 
 def _timed(action: Callable[[], object], count: int, warm_up: int = 3) -> Samples:
@@ -53,29 +55,40 @@ def _timed(action: Callable[[], object], count: int, warm_up: int = 3) -> Sample
 
 
 def _fresh(engine: Engine) -> None:
-    Vm(engine.machine, engine.image, MEMORY_BYTES).close()
+    Vm(engine.machine, engine.image, LIMITS.memory_limit_bytes).close()
 
 
 def _program(name: str) -> str:
     return (PROGRAMS / name).read_text(encoding="utf-8")
 
 
-def _run(engine: Engine, text: str, language: Language = "javascript") -> None:
-    cell = Cell.create(engine, MEMORY_BYTES)
-    cell.start(text, language, CONFIG, SCOPE, NO_DEADLINE)
-    cell.close()
+def _run(worker: Worker, text: str, language: Language = "javascript", state: str = "completed") -> None:
+    """Run a cell as the host would ask for it, without the pipe between; the scope is sent with each."""
+    start = Start(
+        source=text,
+        language=language,
+        budget_ms=BUDGET_MS,
+        memory_limit_bytes=LIMITS.memory_limit_bytes,
+        max_output_bytes=LIMITS.max_output_bytes,
+        max_pending_tool_calls=LIMITS.max_pending_tool_calls,
+        seed=1,
+        scope="empty",
+        scope_text=SCOPE,
+    )
+    header, _ = worker.answer(start)
+    assert header["state"] == state, f"a benchmark's cell ended otherwise: {header}"
 
 
 def _snapshot_size(engine: Engine) -> Figure:
-    cell = Cell.create(engine, MEMORY_BYTES)
-    cell.start(_program("holding_200_objects.js"), "javascript", CONFIG, SCOPE, NO_DEADLINE)
-    size, full = len(cell.snapshot()), len(zlib.compress(engine.image.memory, 1))
-    cell.close()
+    worker = Worker(engine)
+    _run(worker, _program("holding_200_objects.js"), state="suspended")
+    size, full = len(worker.answer(TakeSnapshot())[1]), len(zlib.compress(engine.image.memory, 1))
+    worker.answer(Drop())
     name, goal = "snapshot of a cell holding 200 small objects", "48 kB at most"
     return Figure(name, "kB", goal, Samples((size / 1000,)), "its boot image, zlib-1", Samples((full / 1000,)))
 
 
-def _computing(engine: Engine, count: int) -> Iterator[Figure]:
+def _computing(worker: Worker, count: int) -> Iterator[Figure]:
     """Time plain programs beside the native engine, in turn; the price of a bare cell is taken off ours."""
     try:
         import quickjs
@@ -83,20 +96,20 @@ def _computing(engine: Engine, count: int) -> Iterator[Figure]:
         why = "quickjs, a development dependency, is not installed"
         yield from (skip(f"computing: {name}", "ms", f"{bound} at most", why) for name, bound in COMPUTING.items())
         return
-    bare = _timed(lambda: _run(engine, "return 1;"), 30).median
+    bare = _timed(lambda: _run(worker, "return 1;"), 30).median
     for name, bound in COMPUTING.items():
         body = _program(f"{name}.js")
         ours, native, context = [], [], quickjs.Context()
         for _ in range(count):
-            ours += _timed(lambda body=body: _run(engine, body), 1, 0).values
+            ours += _timed(lambda body=body: _run(worker, body), 1, 0).values
             native += _timed(lambda body=body, context=context: context.eval(f"(() => {{{body}}})()"), 1, 0).values
         samples = scaled(Samples(tuple(ours)), 1, bare)
         yield Figure(f"computing: {name}", "ms", f"{bound} at most", samples, "native quickjs", Samples(tuple(native)))
 
 
-def _typescript(engine: Engine, count: int) -> Figure:
+def _typescript(worker: Worker, count: int) -> Figure:
     """Time what TypeScript adds to a small cell, the toolchain being warm."""
     typed, plain = _program("typed.ts"), _program("typed_without_types.js")
-    without = _timed(lambda: _run(engine, plain), count).median
-    added = scaled(_timed(lambda: _run(engine, typed, "typescript"), count), 1, without)
+    without = _timed(lambda: _run(worker, plain), count).median
+    added = scaled(_timed(lambda: _run(worker, typed, "typescript"), count), 1, without)
     return Figure(f"TypeScript over JavaScript, {len(typed)} bytes", "ms", "+ 3 ms at most", added)
