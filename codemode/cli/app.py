@@ -13,7 +13,7 @@ import typer
 from codemode.cli import catalog, doctor, payload, run, runs
 from codemode.cli.options import Manifest, examples
 from codemode.cli.status import STATUS_OF_CODE, ExitStatus
-from codemode.cli.terminal import Terminal
+from codemode.cli.terminal import OutputLost, Terminal
 from codemode.core.errors import CodeModeError, ErrorCode, Internal, InvalidInput
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Contract: cli:errors:no-traceback, cli:status:table
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a text never fails for its terminal
-    terminal = Terminal(sys.stdout, sys.stderr, os.environ)
+    terminal = Terminal.of_process()
     terminal.json = "--json" in arguments  # until the command, if it is ever reached, knows better
     try:
         status: int = typer.main.get_command(app).main(arguments, "codemode", standalone_mode=False, obj=terminal) or 0
@@ -76,6 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _refuse(terminal, error)
     except CodeModeError as error:
         status = _fail(terminal, error)
+    except OutputLost as error:
+        terminal.complain(f"error: {error}")
+        status = ExitStatus.FAILED
     except (KeyboardInterrupt, typer.Abort):
         status = ExitStatus.ABORTED
     except SystemExit as leaving:

@@ -4,14 +4,22 @@ Nothing else of the command line touches `sys.stdout` or `sys.stderr`. Values go
 everything about them to stderr. Rich is loaded only for a stream that is a terminal.
 """
 
+import io
 import json
+import os
+import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from codemode.core.types import Json
+
+
+class OutputLost(Exception):
+    """Stdout cannot be written, for another reason than a reader that is gone: a full disk, say."""
 
 
 class Terminal:
@@ -20,6 +28,16 @@ class Terminal:
     The flags are set by the command once its options are known: `json` (stdout carries one JSON
     document and nothing else), `quiet` (stderr carries errors only).
     """
+
+    @classmethod
+    def of_process(cls) -> Self:
+        """Return the terminal of this process; what is piped is UTF-8 whatever the locale, as JSON must be."""
+        out, err = sys.stdout or _nowhere(), sys.stderr or _nowhere()
+        for stream in (out, err):
+            if isinstance(stream, io.TextIOWrapper):
+                encoding = stream.encoding if stream.isatty() else "utf-8"
+                stream.reconfigure(encoding=encoding, errors="backslashreplace")
+        return cls(out, err, os.environ)
 
     def __init__(self, out: TextIO, err: TextIO, environ: Mapping[str, str]) -> None:
         """Look at the streams; `environ` decides with TERM whether they can be styled."""
@@ -77,8 +95,15 @@ class Terminal:
         try:
             stream.write(text + end)
             stream.flush()
-        except BrokenPipeError:
+        except OSError as error:
             _forget(stream)
+            if stream is self._out and not isinstance(error, BrokenPipeError):
+                raise OutputLost(f"the output could not be written: {error.strerror}") from error
+
+
+def _nowhere() -> TextIO:
+    """Return a stream in place of one that the process was started without."""
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _console(stream: TextIO) -> "Console":
@@ -88,9 +113,7 @@ def _console(stream: TextIO) -> "Console":
 
 
 def _forget(stream: TextIO) -> None:
-    """Point a stream whose reader is gone at nothing, so that not even the interpreter complains at its end."""
-    import os  # only here, and a broken pipe is rare
-
+    """Point a stream that takes nothing any more at nothing, so that not even the interpreter complains at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -122,6 +122,48 @@ def test_a_broken_pipe_is_quiet(environment: dict[str, str], tmp_path: Path) -> 
     assert command.returncode == 0
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this machine has no /dev/full")
+@requirement("cli:errors:no-traceback")
+def test_a_full_disk_is_one_sentence(environment: dict[str, str], tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, "run", "-q", "-e", "return 1"], cwd=tmp_path, env=environment, stdout=full,
+            stderr=subprocess.PIPE, timeout=BOUND_S, check=False,
+        )  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stderr == b"error: the output could not be written: No space left on device\n"
+
+
+@requirement("cli:errors:no-traceback")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
+def test_closed_streams_are_no_error(environment: dict[str, str], tmp_path: Path, closed: str) -> None:
+    shell = f"{' '.join(COMMAND)} run -q -e 'return 1' {closed}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", shell], cwd=tmp_path, env=environment, capture_output=True, timeout=BOUND_S, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@requirement("cli:json:one-document")
+def test_piped_text_is_utf_8_whatever_the_locale(environment: dict[str, str], tmp_path: Path) -> None:
+    odd = environment | {"PYTHONIOENCODING": "latin-1", "LC_ALL": "C"}
+    done = subprocess.run(
+        [*COMMAND, "run", "--json", "-e", "return '田中 ü'"], cwd=tmp_path, env=odd, capture_output=True,
+        timeout=BOUND_S, check=False,
+    )  # fmt: skip
+
+    assert json.loads(done.stdout.decode("utf-8"))["value"] == "田中 ü"
+
+
+@requirement("cli:errors:no-traceback")
+def test_bytes_that_are_no_text_on_the_command_line_are_no_traceback(codemode) -> None:
+    done = codemode("run", "-q", "-e", b"return '\xff'.length")
+
+    assert (done.status, done.out) == (0, "1\n")
+
+
 @requirement("cli:start:no-rich")
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["runs"], ["catalog", "-m", CELLS], ["rnu"]])
 def test_a_piped_command_never_loads_rich_or_pydantic(
