@@ -148,14 +148,16 @@ class TypeWriter:
         first, rest = schema.get("prefixItems"), items
         if isinstance(items, list):  # a tuple, as draft 7 has it
             first, rest = items, schema.get("additionalItems")
-        self._deferrals += 1
-        if isinstance(first, list) and first:
+        first = first if isinstance(first, list) else []
+        defers = not (first and isinstance(rest, dict))  # `[A, ...B[]]` is resolved at once
+        self._deferrals += defers
+        if first:
             parts = [self._write(part, depth) for part in first]
             parts += [f"...{array_of(self._write(rest, depth))}"] if isinstance(rest, dict) else []
             written = f"[{', '.join(parts)}]"
         else:
             written = array_of(self._write(rest, depth) if rest is not None else UNKNOWN)
-        self._deferrals -= 1
+        self._deferrals -= defers
         return written
 
     def _reference(self, pointer: str, depth: int) -> str:

@@ -113,6 +113,7 @@ def test_recursion_through_an_object_is_spelled_by_name() -> None:
 def test_recursion_through_nothing_is_unknown() -> None:
     """TypeScript cannot spell it, and there is nothing to say."""
     assert _write({"$ref": "#"}) == "unknown"
+    assert _write({"prefixItems": [{"$ref": "#"}], "items": {"$ref": "#"}}) == "[unknown, ...unknown[]]"
     assert _write({"anyOf": [{"type": "string"}, {"$ref": "#"}]}) == "unknown"
     assert _write({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}}) == "unknown"
 
