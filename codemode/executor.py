@@ -20,6 +20,7 @@ from codemode.hooks import Hook, HookEvent, run_hooks
 from codemode.policy import Policy
 from codemode.validation import Check, compile_check
 
+Emit = Callable[[Event], None]
 Method = Literal["call", "namespace"]
 _State = Literal["ok", "error", "denied", "interrupted"]
 
@@ -66,7 +67,7 @@ class Executor:
         redactor: Redactor,
         policy: Policy | None = None,
         hooks: Sequence[Hook] = (),
-        emit: Callable[[Event], None] | None = None,
+        emit: Emit | None = None,
     ) -> None:
         """Keep what every call passes through.
 
@@ -117,7 +118,7 @@ class Executor:
         if self._emit is not None:
             shown = self._redactor.value(checked)
             self._emit(CallStarted(context.run_id, _now_ms(), _number(context), method, tool.id, shown))
-            context = context._replace(progress=self._progress_events(context))
+            context = context._replace(progress=self._progress_events(context, self._emit))
         return await self._run(tool, checked, context)
 
     def _prepare(self, tool: ToolSpec) -> _Prepared:
@@ -173,13 +174,12 @@ class Executor:
         if self._emit is not None:
             self._emit(CallSettled(context.run_id, _now_ms(), _number(context), state, size, error, tool_id))
 
-    def _progress_events(self, context: RunContext) -> Callable[[Json], None]:
-        loop, emit = asyncio.get_running_loop(), self._emit
+    def _progress_events(self, context: RunContext, emit: Emit) -> Callable[[Json], None]:
+        loop = asyncio.get_running_loop()
 
         def progress(update: Json) -> None:
             event = CallProgress(context.run_id, _now_ms(), _number(context), self._redactor.value(update))
-            if emit is not None:
-                loop.call_soon_threadsafe(emit, event)  # a synchronous tool reports from its own thread
+            loop.call_soon_threadsafe(emit, event)  # a synchronous tool reports from its own thread
 
         return progress
 

@@ -56,7 +56,7 @@ _TOOLS_FIELDS = {
 _MCP_FIELDS = {"servers": Field("table"), "include": Field("texts")}
 _AGENT_FIELDS = {"tools": Field("table")}
 _AGENT_TOOLS_FIELDS = {"codeMode": Field("any")}
-_POSITION = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL)
+_POSITION = re.compile(r"\(at line (\d+), column (\d+)\)\Z")
 T = TypeVar("T")
 
 
@@ -160,12 +160,11 @@ def _parse_toml(text: str, where: Where) -> dict[str, Json]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = _POSITION.match(str(error))
-        if found is None:
-            raise InvalidConfig(f"{where}: not TOML: {error}.") from error
         lines = text.split("\n")
-        line, column = (found[2], found[3]) if found[2] else (len(lines), len(lines[-1]) + 1)
-        raise InvalidConfig(f"{where}:{line}:{column}: not TOML: {found[1]}.") from error
+        found = _POSITION.search(str(error))
+        line, column = found.groups() if found else (len(lines), len(lines[-1]) + 1)  # else: at end of document
+        words = str(error).partition(" (at ")[0]
+        raise InvalidConfig(f"{where}:{line}:{column}: not TOML: {words}.") from error
     except RecursionError as error:
         raise InvalidConfig(f"{where}: nested too deeply.") from error
 

@@ -254,6 +254,12 @@ def test_mcp_tools_are_withheld_and_named_in_the_hint():
     assert build(ORDER).search("order").hint is None
 
 
+def test_explain_ranks_mcp_tools_too():
+    explained = build(ISSUE, ORDER, make_tool("client:app:list_issues")).explain("issue")
+
+    assert {entry.tool.source for entry in explained} == {"mcp", "client"}
+
+
 @requirement("catalog:scope:texts")
 def test_the_scope_holds_each_global_as_json_text():
     catalog = build(ORDER, ISSUE)

@@ -317,6 +317,7 @@ def test_parameters_may_come_from_a_file_beside_the_manifest(tmp_path):
         (b"\xff", "<folder>/s.json is not UTF-8 text."),
         (b'{\n "a": }', "<folder>/s.json:2:7: not JSON: Expecting value."),
         (b"[" * 100_000, "<folder>/s.json is nested too deeply."),
+        (b'{"a":' * 150 + b"1" + b"}" * 150, "the schema is not JSON: value.a.a.a"),
         (b"[1]", "not a JSON Schema of an input: the schema must be a table"),
     ],
 )

@@ -265,6 +265,12 @@ async def test_what_is_too_much_is_refused_by_name(call, root, monkeypatch):
             await call(name, **given)
 
 
+async def test_a_file_too_large_to_search_is_passed_over(call, monkeypatch):
+    monkeypatch.setattr(core, "MAX_SEARCHED_FILE_BYTES", 20)
+
+    assert [found["path"] for found in await call("search_files", text="two words")] == ["a.txt"]
+
+
 async def test_a_shell_command_gives_status_and_output(call, root):
     done = await call("exec", command="pwd; echo bad >&2; exit 3")
 

@@ -212,6 +212,27 @@ async def test_a_cancelled_wait_leaves_the_thread_usable(threads):
     assert await asyncio.wait_for(threads.run(lambda: 5), 10) == 5
 
 
+async def test_a_job_that_was_cancelled_before_its_turn_never_runs(monkeypatch):
+    monkeypatch.setattr("codemode.tools.threads.MAX_TOOL_THREADS", 1)
+    threads, release, ran = Threads(), threading.Event(), []
+
+    first = threads.run(release.wait, 10)
+    second = threads.run(ran.append, "second")
+    third = threads.run(ran.append, "third")
+    second.cancel()
+    release.set()
+    await asyncio.wait_for(asyncio.gather(first, third), 10)
+    threads.close()
+
+    assert ran == ["third"]
+
+
+def test_a_built_in_that_does_not_say_its_parameters_takes_keywords(tmp_path, threads):
+    function = PythonFunction(PythonTarget("builtins", "dict"), tmp_path, WHERE, threads)
+
+    assert PythonTool(function, WHERE).probe() == (False, False)
+
+
 async def test_threads_are_reused(threads):
     names = {await threads.run(lambda: threading.current_thread().name) for _ in range(20)}
 

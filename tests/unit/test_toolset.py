@@ -41,6 +41,11 @@ name = "fixed"
 description = "d"
 value = { ok = true }
 
+[[tool]]
+name = "far"
+description = "d"
+http = { url = "http://127.0.0.1:9/" }
+
 [[hook]]
 event = "before_tool_call"
 python = "made_up_shop:guard"
@@ -81,7 +86,7 @@ async def build(tmp_path, monkeypatch):
 
 
 async def test_entries_become_specs_with_all_that_they_say(build, tmp_path):
-    look_up, say, fixed = build().tools
+    look_up, say, fixed, far = build().tools
 
     assert look_up.id == "plugin:shop:look_up"
     assert (look_up.label, look_up.approval, look_up.timeout_ms) == ("Look up", "ask", 900)
@@ -89,6 +94,8 @@ async def test_entries_become_specs_with_all_that_they_say(build, tmp_path):
     assert await look_up.invoke({"id": "7"}, CONTEXT) == {"id": "7"}
     assert await fixed.invoke({}, CONTEXT) == {"ok": True}
     assert say.id == "client:app:say"
+    with pytest.raises(NestedToolFailed, match=r"GET http://127\.0\.0\.1:9/ failed"):
+        await far.invoke({}, CONTEXT)
 
 
 @requirement("tools:hooks:python-and-command")
