@@ -11,7 +11,7 @@ import pytest
 from codemode.manifest import load_manifest
 from tests.requirements import requirement
 from tests.support.cells import FIXTURES, ROOT, clean_environment, differences, load_cell, run_cell
-from tests.support.docs import LANGUAGES, PAGES, Console, Example, examples, regenerate, steps
+from tests.support.docs import COMMANDS, LANGUAGES, PAGES, Console, Example, examples, regenerate, steps
 
 
 def _named(pages: list[Path]) -> list[object]:
@@ -92,6 +92,15 @@ def test_generated_tables_are_those_of_the_code(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
 
     assert regenerate(text) == text
+
+
+@requirement("docs:cli:commands")
+def test_every_command_has_a_section() -> None:
+    """A command that is added appears in the page, and one that goes leaves it."""
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+
+    assert re.findall(r"^<!-- generated: help-(\S+) -->$", page, re.MULTILINE) == list(COMMANDS)
+    assert sorted(re.findall(r"^\| \[`([\w-]+)`\]", page, re.MULTILINE)) == sorted(COMMANDS)
 
 
 @requirement("docs:links:resolve")

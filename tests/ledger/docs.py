@@ -7,6 +7,7 @@ REQUIREMENTS = {
     "docs:examples:programs": ("architecture 10", "Every Python program shown in README and docs runs."),
     "docs:examples:targets": ("architecture 10", "Every make target shown in README and docs exists."),
     "docs:tables:generated": ("architecture 10", "Tables in the docs are those of the code."),
+    "docs:cli:commands": ("ours", "docs/cli.md has a section with the help of every command, and no other."),
     "docs:links:resolve": ("ours", "Every relative link of README and docs leads to a file or heading that exists."),
     "docs:readme:dependencies": (
         "contract 1",
