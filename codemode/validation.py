@@ -3,9 +3,13 @@
 Common schemas are decided by `core.acceptor` in microseconds. `jsonschema` is imported only
 when a schema is beyond it or an input is not certainly valid; it has the last word and gives
 the sentence that the guest reads: the path of what is wrong and the rule that it breaks.
+Inputs are hostile, so no rule may cost more than one look at each value: three of the
+library's are replaced, and no more than a few faults are gathered.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 from codemode.core.acceptor import compile_acceptor
@@ -14,6 +18,7 @@ from codemode.core.schemas import find_schema_fault
 from codemode.core.types import Json
 
 Check = Callable[[Json], str | None]
+_MAX_FAULTS = 20  # the best of these is told; a list of a million wrong items has a million
 
 
 def compile_check(schema: dict[str, Json]) -> Check:
@@ -44,7 +49,8 @@ def _build_validator(schema: dict[str, Json]) -> Any:
 
     # An empty registry is given, so that a `$ref` to a URL is an error and never a download.
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    return kind(schema, registry=referencing.Registry())
+    bounded = jsonschema.validators.extend(kind, {"anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique_items})
+    return bounded(schema, registry=referencing.Registry())
 
 
 def _explain(validator: Any, value: Json) -> str | None:
@@ -53,7 +59,7 @@ def _explain(validator: Any, value: Json) -> str | None:
 
     try:
         validator.check_schema(validator.schema)
-        error = best_match(validator.iter_errors(value))
+        error = best_match(islice(validator.iter_errors(value), _MAX_FAULTS))
     except SchemaError as fault:
         return f"the tool's schema is not valid: {_cut(fault.message)}"
     except Unresolvable as fault:
@@ -63,6 +69,48 @@ def _explain(validator: Any, value: Json) -> str | None:
     if error is None:
         return None
     return f"{error.json_path.replace('$', 'input', 1)}: {_cut(error.message)} (rule: {error.validator})"
+
+
+def _first_faults(validator: Any, schemas: list[Json], value: Json) -> list[Any]:
+    """Return the first fault under each schema, None where there is none."""
+    return [next(validator.descend(value, schema, schema_path=index), None) for index, schema in enumerate(schemas)]
+
+
+def _any_of(validator: Any, schemas: list[Json], value: Json, schema: Json) -> Iterator[Any]:  # noqa: ARG001
+    faults = _first_faults(validator, schemas, value)
+    if None not in faults:
+        yield _fault("is not valid under any of the given schemas", value, faults)
+
+
+def _one_of(validator: Any, schemas: list[Json], value: Json, schema: Json) -> Iterator[Any]:  # noqa: ARG001
+    faults = _first_faults(validator, schemas, value)
+    valid = faults.count(None)
+    if valid == 0:
+        yield _fault("is not valid under any of the given schemas", value, faults)
+    elif valid > 1:
+        yield _fault(f"is valid under {valid} of the given schemas, and only one may hold", value, [])
+
+
+def _unique_items(validator: Any, wanted: bool, value: Json, schema: Json) -> Iterator[Any]:  # noqa: ARG001
+    if wanted and isinstance(value, list) and len({_spelling(item) for item in value}) < len(value):
+        yield _fault("has non-unique elements", value, [])
+
+
+def _spelling(value: Json) -> str:
+    """Return the same text for values that JSON Schema calls equal."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, list):
+        return f"[{','.join(map(_spelling, value))}]"
+    if isinstance(value, dict):
+        return f"{{{','.join(sorted(f'{json.dumps(key)}:{_spelling(item)}' for key, item in value.items()))}}}"
+    return json.dumps(value)
+
+
+def _fault(words: str, value: Json, context: list[Any]) -> Any:
+    from jsonschema import ValidationError  # loaded already, with the validator
+
+    return ValidationError(f"{_cut(repr(value))} {words}", context=context)
 
 
 def _cut(text: str) -> str:

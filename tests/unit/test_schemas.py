@@ -54,6 +54,7 @@ def keywords(inner):
         "minItems": COUNTS,
         "maxItems": COUNTS,
         "uniqueItems": st.booleans(),
+        "oneOf": st.lists(inner, max_size=2),
         "multipleOf": st.sampled_from([0, 1, 0.5, -1]),
         "pattern": st.sampled_from(["a", "^b", "("]),
         "dependentRequired": st.dictionaries(st.sampled_from(["a"]), NAME_LISTS, max_size=1),
@@ -231,6 +232,65 @@ def test_a_reference_to_a_url_is_never_fetched():
     assert fault == (
         "the tool's schema has a reference that leads nowhere: Unresolvable: http://127.0.0.1:9/schema.json"
     )
+
+
+@requirement("executor:schema:bounded")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"items": {"type": "string"}},
+        {"anyOf": [{"items": {"type": "string"}}, {"items": {"type": "null"}}]},
+        {"oneOf": [{"items": {"type": "string"}}, {"items": {"type": "null"}}]},
+        {"items": {"anyOf": [{"type": "string"}, {"not": {}}]}},
+        {"uniqueItems": True},
+    ],
+)
+def test_a_large_hostile_input_costs_one_look_at_each_value(schema):
+    looks = CountingList([1, "a", None, [], {}] * 20_000)
+
+    fault = compile_check({"$comment": "not for the quick check", "x-vendor": 1, **schema})(looks)
+
+    assert fault is not None
+    assert len(fault) < 700
+    assert looks.count <= 4
+
+
+class CountingList(list):
+    """A list that counts how often somebody goes through it."""
+
+    count = 0
+
+    def __iter__(self):
+        self.count += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize(
+    ("value", "unique"),
+    [
+        ([1, 1.0], False),
+        ([1, True], True),
+        ([0, False], True),
+        ([[1], [1]], False),
+        ([[1], [True]], True),
+        ([{"a": 1, "b": 2}, {"b": 2, "a": 1.0}], False),
+        (["1", 1], True),
+        ([None, "null"], True),
+        (["[1]", [1]], True),
+        ([], True),
+    ],
+)
+def test_unique_means_what_json_schema_calls_equal(value, unique):
+    schema = {"uniqueItems": True}
+
+    assert (compile_check(schema)(value) is None) is unique
+    assert jsonschema.Draft202012Validator(schema).is_valid(value) is unique
+
+
+def test_one_of_says_how_many_hold():
+    fault = compile_check({"oneOf": [{"type": "integer"}, {"minimum": 1}]})(5)
+
+    assert fault == "input: 5 is valid under 2 of the given schemas, and only one may hold (rule: oneOf)"
 
 
 def test_a_recursive_schema_and_a_deep_value_end_in_a_rejection():
