@@ -21,17 +21,7 @@ from codemode.cli.versions import versions
 from codemode.core.errors import ErrorCode, InvalidInput
 from codemode.core.limits import LIMITS
 from tests.requirements import requirement
-
-
-class Stream(io.StringIO):
-    """A stream that claims to be a terminal, or not."""
-
-    def __init__(self, *, terminal: bool = False) -> None:
-        super().__init__()
-        self.terminal = terminal
-
-    def isatty(self) -> bool:
-        return self.terminal
+from tests.support.streams import Stream
 
 
 def terminal_of(out: Stream | None = None, err: Stream | None = None, **environ: str) -> Terminal:
