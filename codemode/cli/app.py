@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from codemode.cli import catalog, doctor, payload, run, runs
+from codemode.cli import catalog, doctor, payload, repl, run, runs
 from codemode.cli.options import Manifest, examples
 from codemode.cli.status import STATUS_OF_CODE, ExitStatus
 from codemode.cli.terminal import OutputLost, Terminal
@@ -32,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # help must come at once, and rich alone takes 80 ms
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command, epilog in (*run.COMMANDS, *runs.COMMANDS, *payload.COMMANDS, *doctor.COMMANDS):
+for command, epilog in (*run.COMMANDS, *runs.COMMANDS, *payload.COMMANDS, *repl.COMMANDS, *doctor.COMMANDS):
     app.command(epilog=epilog)(command)
 app.add_typer(catalog.app)
 

@@ -1,0 +1,267 @@
+"""A REPL on this terminal: a session for it, somewhere to show things, and a way to read.
+
+The REPL itself is in `codemode.repl`, which knows neither terminal nor command line; here both
+are tied together. Values look as they do in the other commands, because these functions show them.
+"""
+
+import asyncio
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import codemode
+from codemode.cli import show
+from codemode.cli.listing import build_calls, build_listing, build_ranking, build_tool, find_declarations, find_tool
+from codemode.cli.progress import Progress
+from codemode.cli.repl import ReplOptions
+from codemode.cli.requests import Asked, show_request
+from codemode.cli.status import STATUS_OF_CODE, ExitStatus, status_of_result
+from codemode.cli.terminal import Terminal
+from codemode.composition import Setup, Toolbox, build_parts, open_pool, open_store, open_toolbox
+from codemode.config import ModelRequest
+from codemode.core.errors import CodeModeError, ErrorCode, UnsupportedLanguage
+from codemode.core.types import Json, Language
+from codemode.manifest import find_manifest
+from codemode.payload.providers import parse_provider
+from codemode.render.plain_catalog import failure_lines
+from codemode.render.report import ErrorReport
+from codemode.render.words import counted, printable
+from codemode.repl.commands import LANGUAGES, Argument, Commands, Desk
+from codemode.repl.driver import Driver, Stage
+from codemode.repl.evaluator import Evaluator
+from codemode.repl.index import Word
+from codemode.repl.interrupts import Interrupts
+from codemode.repl.loop import Outcome, Repl
+from codemode.repl.printer import Printer
+from codemode.repl.reader import LineReader, Reader
+from codemode.repl.record import Record
+from codemode.repl.syntax import Syntax
+from codemode.repl.ticker import Ticker
+from codemode.repl.vocabulary import Vocabulary
+from codemode.session import Identity, Session
+from codemode.store.place import state_dir
+from codemode.supervisor.pool import WorkerPool
+from codemode.supervisor.spawn import Child
+
+_HISTORY = "repl_history"
+_PATIENCE_S = 0.1  # before a person is told that calls are in flight
+
+
+class TerminalScreen:
+    """Shows values as the other commands do."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        """Show on a terminal."""
+        self._terminal = terminal
+
+    def text(self, text: str) -> None:
+        """Show a text that a cell put out."""
+        self._terminal.write(printable(text) if self._terminal.styled_out else text)
+
+    def value(self, value: Json) -> None:
+        """Show a JSON value."""
+        show.show_value(self._terminal, value)
+
+    def note(self, text: str) -> None:
+        """Remark something, beside what is shown."""
+        if self._terminal.styled_err:
+            from rich.text import Text  # on a terminal, where rich is loaded already
+
+            self._terminal.print_err(Text(text, "dim"))
+        else:
+            self._terminal.note(text)
+
+    def error(self, report: ErrorReport) -> None:
+        """Show an error."""
+        show.show_error(self._terminal, report)
+
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Show rows of texts."""
+        show.show_table(self._terminal, headings, rows)
+
+    def trajectory(self, trajectory: Json) -> None:
+        """Show what happened in a run."""
+        show.show_trajectory(self._terminal, trajectory, inputs=True, on_stdout=True)
+
+    def telemetry(self, telemetry: Json) -> None:
+        """Show the counts of the agent run."""
+        show.show_telemetry(self._terminal, telemetry)
+
+
+class ToolboxLookup:
+    """Answers about the catalog of a toolbox as `codemode catalog` and `debug-payload` do."""
+
+    def __init__(self, terminal: Terminal, box: Toolbox) -> None:
+        """Answer on a terminal."""
+        self._terminal = terminal
+        self._box = box
+
+    def tools(self, pattern: str) -> None:
+        """Show the tools that have a text in their id, else all of them."""
+        listing = build_listing(self._box)
+        wanted = pattern.lower()
+        tools = [tool for tool in listing["tools"] if wanted in tool["id"].lower()]
+        if tools or not pattern:
+            show.show_catalog(self._terminal, listing | {"tools": tools})
+        else:
+            self._terminal.note(f'no id has "{pattern}" in it; :search asks for a meaning')
+
+    def search(self, query: str) -> None:
+        """Show the tools that a query means."""
+        catalog = self._box.catalog
+        ranking = build_ranking(catalog, catalog.explain(query), reasons=False)
+        if ranking:
+            show.show_ranking(self._terminal, ranking)
+        else:
+            self._terminal.note("nothing matches; :tools lists all there is")
+
+    def describe(self, tool: str) -> None:
+        """Show one tool."""
+        found = find_tool(self._box.catalog, tool)
+        show.show_tool(self._terminal, build_tool(self._box, found, build_calls(self._box.catalog)[found.id]))
+
+    def types(self, server: str) -> None:
+        """Show the declarations of one MCP server, or of all."""
+        files = find_declarations(self._box.catalog, server or None)
+        if files:
+            show.show_declarations(self._terminal, files)
+        else:
+            self._terminal.note("no MCP server is visible, so there are no declarations")
+
+    def payload(self, provider: str) -> None:
+        """Show the request that a model of a provider would get."""
+        chosen = parse_provider(provider or "openai")
+        show_request(self._terminal, self._box, Asked(chosen, None, chosen.model, "Hello!", ModelRequest()))
+
+
+def open_repl(terminal: Terminal, options: ReplOptions, first: Child | None) -> ExitStatus:
+    """Hold a REPL until it is left, and return its exit status.
+
+    Args:
+        terminal: Where to show things; a person sits at it if standard input is a terminal too.
+        options: Those of the command.
+        first: A worker that was started already.
+
+    Contract: repl:pipe:status
+    """
+    language = _language(options.language)
+    outcome, is_waiting = asyncio.run(_hold(terminal, options, language, first))
+    if isinstance(outcome, CodeModeError):
+        return STATUS_OF_CODE[outcome.code or ErrorCode.INTERNAL_ERROR]
+    if outcome is not None:
+        return status_of_result(outcome.to_json())
+    return ExitStatus.WAITING if is_waiting and not sys.stdin.isatty() else ExitStatus.OK
+
+
+def _language(name: str) -> Language:
+    for language in LANGUAGES:
+        if name == language:
+            return language
+    raise UnsupportedLanguage(f'"{name}" is no language of cells; they are {" and ".join(LANGUAGES)}')
+
+
+class _World(NamedTuple):
+    """What a REPL stands on."""
+
+    terminal: Terminal
+    pool: WorkerPool
+    session: Session
+    box: Toolbox
+    interrupts: Interrupts
+
+
+async def _hold(
+    terminal: Terminal, options: ReplOptions, language: Language, first: Child | None
+) -> tuple[Outcome, bool]:
+    """Open a session, go round until the person leaves, and wait for what is still in flight."""
+    async with AsyncExitStack() as stack:
+        pool = open_pool(first)
+        stack.push_async_callback(pool.close)
+        session, box = await _open_session(stack, terminal, options, pool)
+        world = _World(terminal, pool, session, box, stack.enter_context(Interrupts()))
+        evaluator = Evaluator(session, language)
+        evaluator.fresh = options.fresh
+        vocabulary = Vocabulary(box.catalog)
+        repl = _build(world, evaluator, vocabulary)
+        if sys.stdin.isatty():
+            _greet(world)
+        outcome = await repl.run(
+            to_first_failure=not sys.stdin.isatty(),
+            declare=lambda: vocabulary.declare(evaluator.states.current.names),
+        )
+        await _settle(world)
+        return outcome, bool(evaluator.waiting)
+
+
+async def _open_session(
+    stack: AsyncExitStack, terminal: Terminal, options: ReplOptions, pool: WorkerPool
+) -> tuple[Session, Toolbox]:
+    named = options.manifest or terminal.manifest
+    path = Path(named) if named else find_manifest(Path.cwd())
+    who = Identity(session=options.session)
+    setup = Setup(path, who, options.limits, may_ask=sys.stdin.isatty(), refresh=options.refresh)
+    store = open_store()
+    stack.callback(store.close)
+    with Progress(terminal, "asking MCP servers for their tools"):
+        box = await stack.enter_async_context(open_toolbox(path, who.agent_id, options.refresh))
+    session = Session(build_parts(setup, box, pool, store), who)
+    stack.push_async_callback(session.close)
+    return session, box
+
+
+def _build(world: _World, evaluator: Evaluator, vocabulary: Vocabulary) -> Repl:
+    """Tie the parts of the REPL together."""
+    terminal, pool, session, box, interrupts = world
+    screen, syntax, record = TerminalScreen(terminal), Syntax(pool), Record()
+    printer, ticker = Printer(screen), Ticker(record, sys.stderr if terminal.styled_err else None)
+
+    def arguments(argument: Argument) -> Iterable[Word]:
+        return commands.words(argument)  # the reader comes before the commands, which need the driver
+
+    if terminal.styled_out and sys.stdin.isatty():
+        from codemode.repl.prompt import Parts, PromptReader  # prompt-toolkit, which a pipe need not wait for
+        from codemode.repl.toolbar import Toolbar
+
+        toolbar = Toolbar(box.catalog, evaluator, record)
+        history = state_dir() / _HISTORY
+        reader: Reader = PromptReader(
+            Parts(syntax, vocabulary, toolbar, lambda: evaluator.language, arguments, history)
+        )
+    else:
+        prompt = _write_prompt if sys.stdin.isatty() else None
+        reader = LineReader(sys.stdin.fileno(), syntax, lambda: evaluator.language, interrupts, prompt)
+    driver = Driver(Stage(evaluator, printer, reader, record, ticker, interrupts, session.abort))
+    desk = Desk(driver, interrupts, evaluator, record, screen, ToolboxLookup(terminal, box), syntax, session.abort)
+    commands = Commands(desk)
+    session.listen(record.hear)
+    return Repl(reader, driver, commands, printer)
+
+
+def _write_prompt(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _greet(world: _World) -> None:
+    """Say what this is, and which servers could not be listed."""
+    terminal, box = world.terminal, world.box
+    listing = {
+        "failures": [failure.to_json() for failure in box.servers.failures] if box.servers else [],
+        "warnings": [*box.notes, *(box.servers.warnings if box.servers else ())],
+    }
+    for line in failure_lines(listing):
+        terminal.complain(line)
+    tools = counted(box.catalog.size, "tool")
+    TerminalScreen(terminal).note(f"codemode {codemode.__version__}, {tools}. :help lists commands, Ctrl-D leaves")
+
+
+async def _settle(world: _World) -> None:
+    """Wait for the calls of waiting runs that are in flight here, unless Ctrl-C says not to."""
+    settling = asyncio.ensure_future(world.session.settled())
+    _, unsettled = await asyncio.wait({settling}, timeout=_PATIENCE_S)
+    if unsettled:
+        world.terminal.note("waiting for the calls that are in flight; Ctrl-C interrupts them")
+        with world.interrupts.calling(settling.cancel):
+            await asyncio.wait({settling})

@@ -1,0 +1,291 @@
+"""The `:commands`: a table of what there is, and one method for each.
+
+What they show comes from the session's own parts and, about the catalog, from the command line.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from codemode.core.errors import InvalidInput
+from codemode.core.names import did_you_mean
+from codemode.core.types import CodeModeResult, Language, PendingCall, Waiting
+from codemode.render.words import counted
+from codemode.repl.cells import choose, declared_twice, program
+from codemode.repl.driver import Driver
+from codemode.repl.evaluator import Evaluator
+from codemode.repl.index import Word
+from codemode.repl.interrupts import Interrupts
+from codemode.repl.record import Record
+from codemode.repl.screen import Lookup, Screen
+from codemode.repl.syntax import Judge
+from codemode.trajectory import to_json
+
+Argument = Literal["", "command", "tool", "server", "run", "call", "provider", "switch", "language", "path"]
+LANGUAGES: tuple[Language, ...] = ("javascript", "typescript")
+
+
+class Command(NamedTuple):
+    """A command: how to type its argument, what it does, and what its argument is."""
+
+    name: str
+    usage: str
+    about: str
+    argument: Argument = ""
+
+
+COMMANDS = (
+    Command("help", "[COMMAND]", "list the commands and keys, or explain one command", "command"),
+    Command("tools", "[TEXT]", "list what a cell can reach, or what has this text in its id"),
+    Command("search", "QUERY", "rank tools as tools.search does in a cell"),
+    Command("describe", "TOOL", "show a tool: what it does, how to call it, what it takes", "tool"),
+    Command("types", "[SERVER]", "print the declarations of the MCP servers", "server"),
+    Command("wait", "[RUN]", "go on with a run that waits, the latest without an id", "run"),
+    Command("approve", "[CALL]", "let calls run that await approval, all of the latest run without an id", "call"),
+    Command("deny", "[CALL]", "refuse calls that await approval", "call"),
+    Command("abort", "[RUN]", "end a run that waits", "run"),
+    Command("trace", "[RUN]", "show what happened in a run, the last one without an id", "run"),
+    Command("stats", "", "show the counts of this session"),
+    Command("payload", "[PROVIDER]", "show the request that a model would get", "provider"),
+    Command("undo", "", "go back to the variables before the last cell"),
+    Command("redo", "", "take an undo back"),
+    Command("fresh", "[on|off]", "give each cell its own VM, as the model has it, or let variables live on", "switch"),
+    Command("language", "[NAME]", "read cells as javascript or typescript", "language"),
+    Command("load", "FILE", "run a file as one cell", "path"),
+    Command("save", "FILE [CELLS]", "write the last cell and what it needs, or cells such as 1-3 5, or all", "path"),
+    Command("quit", "", "leave; Ctrl-D does too"),
+)
+
+KEYS = (
+    ("Enter", "run a whole input; go on with half of one; once more, run it whatever the parser says"),
+    ("Alt-Enter", "a new line"),
+    ("Tab", "complete"),
+    ("Up, Down, Ctrl-R", "earlier inputs, also of earlier sessions"),
+    ("Ctrl-X Ctrl-E", "edit in $EDITOR"),
+    ("Ctrl-C", "clear the input, or abort the cell that runs"),
+    ("Ctrl-D", "leave"),
+)
+
+
+class Leave(Exception):
+    """The person wants to leave."""
+
+
+class Desk(NamedTuple):
+    """What the commands work with; `abort` ends a run that waits."""
+
+    driver: Driver
+    interrupts: Interrupts
+    evaluator: Evaluator
+    record: Record
+    screen: Screen
+    lookup: Lookup
+    judge: Judge
+    abort: Callable[[str], object]
+
+
+Handler = Callable[[str], Awaitable[CodeModeResult | None]]
+
+
+class Commands:
+    """Carries out what follows a colon."""
+
+    def __init__(self, desk: Desk) -> None:
+        """Work at this desk."""
+        self._desk = desk
+        lookup = desk.lookup
+        plain: dict[str, Callable[[str], None]] = {
+            "help": self._help, "tools": lookup.tools, "search": lookup.search, "describe": lookup.describe,
+            "types": lookup.types, "abort": self._abort, "trace": self._trace, "stats": self._stats,
+            "payload": lookup.payload, "undo": self._undo, "redo": self._redo, "fresh": self._fresh,
+            "language": self._language, "save": self._save, "quit": self._quit,
+        }  # fmt: skip
+        self._handlers: dict[str, Handler] = {name: self._plain(handler) for name, handler in plain.items()}
+        self._handlers |= {"wait": self._wait, "approve": self._approve, "deny": self._deny, "load": self._load}
+
+    async def run(self, line: str) -> CodeModeResult | None:
+        """Carry out `:name argument`; return the result of a cell that ran for it.
+
+        Raises:
+            InvalidInput: There is no such command, or its argument means nothing.
+            Leave: It is `:quit`.
+
+        Contract: repl:commands:table
+        """
+        name, _, argument = line.removeprefix(":").strip().partition(" ")
+        return await self._handlers[find_command(name).name](argument.strip())
+
+    def words(self, argument: Argument) -> Iterator[Word]:
+        """Yield what fits an argument, as far as it is known here."""
+        waiting = self._desk.evaluator.waiting
+        match argument:
+            case "command":
+                yield from (Word(command.name, command.about) for command in COMMANDS)
+            case "run":
+                yield from (Word(run_id, counted(len(each.pending), "open call")) for run_id, each in waiting.items())
+            case "call":
+                yield from (Word(call.id, call.tool_id or "") for each in waiting.values() for call in _asked(each))
+            case "provider":
+                yield from map(Word, ("openai", "openai-responses", "anthropic", "gemini"))
+            case "switch":
+                yield from map(Word, ("on", "off"))
+            case "language":
+                yield from map(Word, LANGUAGES)
+
+    def _plain(self, handler: Callable[[str], None]) -> Handler:
+        """Turn a function that awaits nothing into a handler, which Ctrl-C ends."""
+
+        async def handle(argument: str) -> None:
+            with self._desk.interrupts.raising():
+                handler(argument)
+
+        return handle
+
+    # ---- about the session ----
+
+    def _help(self, argument: str) -> None:
+        screen = self._desk.screen
+        if argument:
+            command = find_command(argument.removeprefix(":"))
+            screen.note(f":{command.name} {command.usage}".rstrip())
+            screen.note(f"  {command.about}")
+            return
+        rows = [(f":{command.name} {command.usage}".rstrip(), command.about) for command in COMMANDS]
+        screen.table(("command", "does"), rows)
+        screen.table(("key", "does"), KEYS)
+
+    def _trace(self, argument: str) -> None:
+        run_id = argument or self._desk.record.last_run
+        if not run_id:
+            raise InvalidInput("no cell has run yet, so there is nothing to trace")
+        if not self._desk.record.knows(run_id):
+            raise InvalidInput(f'no run "{run_id}" was seen here; codemode trace shows runs of other processes')
+        self._desk.screen.trajectory(to_json(self._desk.record.trajectory(run_id)))
+
+    def _stats(self, _argument: str) -> None:
+        last = self._desk.evaluator.last
+        if last is None:
+            raise InvalidInput("no cell has run yet, so there is nothing to count")
+        self._desk.screen.telemetry(last.telemetry)
+
+    def _quit(self, _argument: str) -> None:
+        raise Leave
+
+    # ---- runs that wait ----
+
+    async def _wait(self, argument: str) -> CodeModeResult | None:
+        return await self._desk.driver.go_on(argument or self._latest(), {})
+
+    async def _approve(self, argument: str) -> CodeModeResult | None:
+        return await self._decide(argument, approved=True)
+
+    async def _deny(self, argument: str) -> CodeModeResult | None:
+        return await self._decide(argument, approved=False)
+
+    async def _decide(self, argument: str, *, approved: bool) -> CodeModeResult | None:
+        for run_id, waiting in reversed(self._desk.evaluator.waiting.items()):
+            asked = [call.id for call in _asked(waiting)]
+            wanted = argument.split() or asked
+            if asked and set(wanted) <= set(asked):
+                return await self._desk.driver.go_on(run_id, dict.fromkeys(wanted, approved))
+        raise InvalidInput(f'no call "{argument}" awaits approval' if argument else "no call awaits approval")
+
+    def _abort(self, argument: str) -> None:
+        run_id = argument or self._latest()
+        self._desk.abort(run_id)
+        self._desk.evaluator.forget(run_id)
+        self._desk.screen.note(f"{run_id} is aborted")
+
+    def _latest(self) -> str:
+        waiting = self._desk.evaluator.waiting
+        if not waiting:
+            raise InvalidInput("no run of this session waits")
+        return next(reversed(waiting))
+
+    # ---- variables ----
+
+    def _undo(self, _argument: str) -> None:
+        left = self._desk.evaluator.states.undo()
+        if left is None:
+            raise InvalidInput("there is no cell to undo")
+        self._desk.screen.note(f"variables are as they were before cell [{left.number}]; what tools did stays done")
+
+    def _redo(self, _argument: str) -> None:
+        state = self._desk.evaluator.states.redo()
+        if state is None:
+            raise InvalidInput("nothing was undone")
+        self._desk.screen.note(f"variables are as they were after cell [{state.number}]")
+
+    def _fresh(self, argument: str) -> None:
+        evaluator = self._desk.evaluator
+        if argument not in ("", "on", "off"):
+            raise InvalidInput(f'"{argument}" is neither on nor off')
+        evaluator.fresh = argument == "on" if argument else not evaluator.fresh
+        self._desk.screen.note(
+            "each cell has its own VM now; `return` gives its value. :fresh off goes back to the variables"
+            if evaluator.fresh
+            else "variables live on from cell to cell"
+        )
+
+    def _language(self, argument: str) -> None:
+        evaluator = self._desk.evaluator
+        language = next((each for each in LANGUAGES if argument and each.startswith(argument.lower())), None)
+        if argument and language is None:
+            raise InvalidInput(f'"{argument}" is no language of cells; they are javascript and typescript')
+        evaluator.language = language or evaluator.language
+        self._desk.screen.note(f"cells are read as {evaluator.language}")
+
+    # ---- files ----
+
+    async def _load(self, argument: str) -> CodeModeResult | None:
+        path = _path(argument)
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, ValueError) as error:
+            raise InvalidInput(f'"{path}" cannot be read: {getattr(error, "strerror", None) or error}') from error
+        language: Language = "typescript" if path.suffix in (".ts", ".mts", ".cts") else "javascript"
+        verdict = await self._desk.judge.judge(text, language)
+        return await self._desk.driver.run(text, verdict, language)
+
+    def _save(self, argument: str) -> None:
+        """Write cells as one for `codemode run`.
+
+        Contract: repl:save:needed, repl:save:runs
+        """
+        name, _, asked = argument.partition(" ")
+        path, cells = _path(name), choose(self._desk.evaluator.completed, asked.strip())
+        twice = declared_twice(cells)
+        try:
+            path.write_text(program(cells), encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput(f'"{path}" cannot be written: {error.strerror}') from error
+        numbers = ", ".join(cell.name for cell in cells)
+        self._desk.screen.note(f"{path} holds {numbers}; codemode run {path}")
+        if twice:
+            self._desk.screen.note(f"more than one of these cells declares {', '.join(twice)}; give each its own name")
+
+
+def find_command(name: str) -> Command:
+    """Return the command of this name, or the only one that begins with it.
+
+    Raises:
+        InvalidInput: There is none, or several.
+    """
+    begun = [command for command in COMMANDS if command.name.startswith(name)]
+    exact = [command for command in begun if command.name == name]
+    if len(begun) == 1 or exact:
+        return (exact or begun)[0]
+    if begun and name:
+        raise InvalidInput(f":{name} means {' or '.join(f':{each.name}' for each in begun)}")
+    near = did_you_mean(name, [command.name for command in COMMANDS]).replace('"', "")
+    raise InvalidInput(f"there is no command :{name}.{near} :help lists them")
+
+
+def _asked(waiting: Waiting) -> list[PendingCall]:
+    return [call for call in waiting.pending if call.state == "awaiting_approval"]
+
+
+def _path(argument: str) -> Path:
+    if not argument:
+        raise InvalidInput("give the name of a file")
+    return Path(argument).expanduser()
