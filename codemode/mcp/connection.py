@@ -124,8 +124,7 @@ class Connection:
         self._ended.set()
         if not self._ready.is_set():
             self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.shield(self._task)
+        await asyncio.wait({self._task})
 
     async def _ask(
         self,
@@ -256,11 +255,13 @@ class Connection:
 
 def _load_sdk() -> None:
     """Import the SDK: half a second, a tenth less while its many objects are not searched for garbage."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         importlib.import_module("codemode.mcp.sdk")
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()
 
 
 def _suggests_sse(status: int) -> bool:

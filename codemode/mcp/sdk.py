@@ -44,7 +44,10 @@ from codemode.core.types import Json
 from codemode.mcp.failures import FailureKind, RequestFailed, explain_status
 from codemode.mcp.process import ServerProcess
 
-FAILURES = (MCPError, httpx2.HTTPError, OSError, RuntimeError, ValueError, anyio.BrokenResourceError, ExceptionGroup)
+FAILURES = (
+    *(MCPError, httpx2.HTTPError, anyio.BrokenResourceError, anyio.ClosedResourceError),
+    *(OSError, RuntimeError, ValueError, ExceptionGroup),
+)
 """What the SDK and its transports raise when a server cannot be talked to."""
 
 _CONNECT_S = 30.0  # of one HTTP connection; the answer itself is bounded by the server's own timeouts

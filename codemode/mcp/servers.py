@@ -75,7 +75,8 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([^}]*?)(?::-[^}]*)?\}")
 _INPUT = re.compile(r"\$\{input:([^}]*)\}")
 _INHERITED = frozenset(
     {
-        "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "XDG_CACHE_HOME",
+        "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST", "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "WAYLAND_DISPLAY",
+        "XAUTHORITY", "XDG_CACHE_HOME",
         "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
         "all_proxy", "http_proxy", "https_proxy", "no_proxy", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
         "SSL_CERT_DIR", "SSL_CERT_FILE",

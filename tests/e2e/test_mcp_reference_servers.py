@@ -93,15 +93,14 @@ async def test_the_declarations_of_real_servers_compile_alone_and_together(tmp_p
         }
     """
     wrong = "MCP.everything.getSum({ a: 1 });\nMCP.everything.getStructuredContent({ location: 'Rome' });\n"
-    texts = _files(scope) | {"good.ts": program, "wrong.ts": wrong}
-    names = _write(tmp_path, texts)
-    headers = _write(tmp_path, {f"header{at}.d.ts": text for at, text in enumerate(_tool_headers(scope))})
+    files = _write(tmp_path, _files(scope))
+    header, *_ = _write(tmp_path, {"header.d.ts": _tool_headers(scope)[-1]})
+    programs = _write(tmp_path, {"good.ts": program, "wrong.ts": wrong})
 
-    assert "index.d.ts" in names
-    for name in (*names[:-2], headers[0], headers[-1]):
+    assert files == ["index.d.ts", "everything.d.ts", "filesystem.d.ts", "memory.d.ts", "sequentialThinking.d.ts"]
+    for name in (*files, header):
         assert check_types(tmp_path, name) == ""
-    assert check_types(tmp_path, *names[:-1]) == ""
-    faults = check_types(tmp_path, *names[:-2], "wrong.ts").splitlines()
+    faults = check_types(tmp_path, *files, *programs).splitlines()
     assert [fault.split(":")[0] for fault in faults if "error TS" in fault] == ["wrong.ts(1,23)", "wrong.ts(2,39)"]
 
 
@@ -128,19 +127,12 @@ def test_every_word_can_be_the_name_of_a_tool_a_server_or_a_property(tmp_path: P
     texts = {
         f"{word}.d.ts": render_server(DeclaredServer(word, word, (DeclaredTool("t", "", {}),))).file for word in _WORDS
     }
-    texts |= {f"tool-{word}.d.ts": header for word, header in zip(_WORDS, one.headers, strict=True)}
     uses = "\n".join(f"void MCP.all.{word};" for word in _WORDS)
-    names = _write(tmp_path, {"all.d.ts": one.file, "uses.ts": uses})
+    names = _write(tmp_path, {"all.d.ts": one.file, "uses.ts": uses} | texts)
+    alone = _write(tmp_path, {"header.d.ts": one.headers[_WORDS.index("delete")]})
 
     assert check_types(tmp_path, *names) == ""
-    assert (
-        check_types(tmp_path, *_write(tmp_path, {name: text for name, text in texts.items() if "tool-" not in name}))
-        == ""
-    )
-    for name in _write(
-        tmp_path, {name: texts[name] for name in ("tool-delete.d.ts", "tool-of.d.ts", "tool-eval.d.ts")}
-    ):
-        assert check_types(tmp_path, name) == ""
+    assert check_types(tmp_path, *alone) == ""
 
 
 _KEYWORDS = [
