@@ -75,11 +75,11 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([^}]*?)(?::-[^}]*)?\}")
 _INPUT = re.compile(r"\$\{input:([^}]*)\}")
 _INHERITED = frozenset(
     {
-        "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST", "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "WAYLAND_DISPLAY",
-        "XAUTHORITY", "XDG_CACHE_HOME",
-        "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
-        "all_proxy", "http_proxy", "https_proxy", "no_proxy", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
-        "SSL_CERT_DIR", "SSL_CERT_FILE",
+        "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST", "HOME", "LANG",
+        "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "WAYLAND_DISPLAY", "XAUTHORITY",
+        "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "ALL_PROXY", "HTTP_PROXY",
+        "HTTPS_PROXY", "NO_PROXY", "all_proxy", "http_proxy", "https_proxy", "no_proxy", "NODE_EXTRA_CA_CERTS",
+        "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
     }
 )  # fmt: skip  # the rest of our environment may hold secrets that are not this server's
 
