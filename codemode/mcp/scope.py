@@ -65,11 +65,8 @@ def build_guest_scope(tools: Iterable[ToolSpec]) -> GuestScope:
     texts = [render_server(server) for server in declared]
     index = render_index(declared)
     faces = [_face(server, text.file, text.headers) for server, text in zip(servers, texts, strict=True)]
-    files = [{"path": "mcp/index.d.ts", "description": "Which MCP servers there are.", "text": index}]
-    files += (
-        {"path": f"mcp/{server.ident}.d.ts", "description": _describe(server), "text": text.file}
-        for server, text in zip(servers, texts, strict=True)
-    )
+    files = [_file("index", "Which MCP servers there are.", index)]
+    files += (_file(server.ident, _describe(server), text.file) for server, text in zip(servers, texts, strict=True))
     return GuestScope(
         mcp=_to_json({"header": index, "servers": faces}),
         files=_to_json(files),
@@ -121,6 +118,11 @@ def _face(server: _Server, header: str, headers: tuple[str, ...]) -> dict[str, J
             for (ident, tool), text in zip(server.tools.items(), headers, strict=True)
         ],
     }
+
+
+def _file(name: str, description: str, text: str) -> dict[str, Json]:
+    text = clean_text(text)
+    return {"path": f"mcp/{name}.d.ts", "description": description, "bytes": len(text.encode()), "text": text}
 
 
 def _targets(server: _Server) -> Iterator[tuple[str, NamespaceTarget]]:

@@ -123,6 +123,19 @@ def test_a_tool_that_is_called_like_an_operation_stays_a_tool() -> None:
     assert paths == ["MCP.s.resourcesRead", "MCP.s.resources.list"]
 
 
+@requirement("mcp:scope:files")
+def test_a_file_knows_its_size_in_bytes() -> None:
+    """UTF-8, for `API.list`."""
+    index, file = json.loads(build_guest_scope(_tools("caf\u00e9", "one")).files)
+
+    assert (index["path"], file["path"], file["description"]) == (
+        "mcp/index.d.ts",
+        "mcp/caf.d.ts",
+        "1 tool of the MCP server caf\u00e9, as MCP.caf.",
+    )
+    assert file["bytes"] == len(file["text"].encode()) == len(file["text"]) + 1
+
+
 @requirement("mcp:scope:headers")
 def test_the_scope_carries_headers_and_schemas() -> None:
     """For all, for each server, for each tool."""
