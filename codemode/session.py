@@ -27,7 +27,7 @@ from codemode.hooks import Hook
 from codemode.live.admission import admit_cell
 from codemode.live.attempt import Attempt
 from codemode.live.carrier import Carrier
-from codemode.live.journal import Listener
+from codemode.live.journal import Listener, Watcher
 from codemode.live.late import Late
 from codemode.live.requests import Requests
 from codemode.live.run import LiveRun
@@ -93,6 +93,13 @@ class Session:
     def listen(self, listener: Listener) -> None:
         """Tell somebody of each event, as it happens."""
         self._around.journal.listeners.append(listener)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Show somebody what a run has put out since its last result, while its cell goes on.
+
+        Contract: repl:output:streams
+        """
+        self._around.journal.watchers.append(watcher)
 
     # ---- exec and wait ----
 
@@ -381,9 +388,7 @@ class Session:
         return build_catalog(tools, parts.policy, claimed.run.limits).with_scope(parts.catalog.scope)
 
 
-def _start(
-    given: ExecInput, limits: Limits, scope: tuple[str, bytes], keep: Keep | None, budget_ms: float
-) -> Start:
+def _start(given: ExecInput, limits: Limits, scope: tuple[str, bytes], keep: Keep | None, budget_ms: float) -> Start:
     digest, text = scope
     return Start(
         source=given.code,

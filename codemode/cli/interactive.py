@@ -13,18 +13,14 @@ from typing import NamedTuple
 
 import codemode
 from codemode.cli import show
-from codemode.cli.listing import build_calls, build_listing, build_ranking, build_tool, find_declarations, find_tool
 from codemode.cli.progress import Progress
 from codemode.cli.repl import ReplOptions
-from codemode.cli.requests import Asked, show_request
 from codemode.cli.status import STATUS_OF_CODE, ExitStatus, status_of_result
 from codemode.cli.terminal import Terminal
 from codemode.composition import Setup, Toolbox, build_parts, open_pool, open_store, open_toolbox
-from codemode.config import ModelRequest
 from codemode.core.errors import CodeModeError, ErrorCode, UnsupportedLanguage
 from codemode.core.types import Json, Language
 from codemode.manifest import find_manifest
-from codemode.payload.providers import parse_provider
 from codemode.render.plain_catalog import failure_lines
 from codemode.render.report import ErrorReport
 from codemode.render.words import counted, printable
@@ -91,7 +87,10 @@ class TerminalScreen:
 
 
 class ToolboxLookup:
-    """Answers about the catalog of a toolbox as `codemode catalog` and `debug-payload` do."""
+    """Answers about the catalog of a toolbox as `codemode catalog` and `debug-payload` do.
+
+    What only an answer needs is imported when one is asked for: the prompt must come at once.
+    """
 
     def __init__(self, terminal: Terminal, box: Toolbox) -> None:
         """Answer on a terminal."""
@@ -100,6 +99,8 @@ class ToolboxLookup:
 
     def tools(self, pattern: str) -> None:
         """Show the tools that have a text in their id, else all of them."""
+        from codemode.cli.listing import build_listing
+
         listing = build_listing(self._box)
         wanted = pattern.lower()
         tools = [tool for tool in listing["tools"] if wanted in tool["id"].lower()]
@@ -110,6 +111,8 @@ class ToolboxLookup:
 
     def search(self, query: str) -> None:
         """Show the tools that a query means."""
+        from codemode.cli.listing import build_ranking
+
         catalog = self._box.catalog
         ranking = build_ranking(catalog, catalog.explain(query), reasons=False)
         if ranking:
@@ -119,11 +122,15 @@ class ToolboxLookup:
 
     def describe(self, tool: str) -> None:
         """Show one tool."""
+        from codemode.cli.listing import build_calls, build_tool, find_tool
+
         found = find_tool(self._box.catalog, tool)
         show.show_tool(self._terminal, build_tool(self._box, found, build_calls(self._box.catalog)[found.id]))
 
     def types(self, server: str) -> None:
         """Show the declarations of one MCP server, or of all."""
+        from codemode.cli.listing import find_declarations
+
         files = find_declarations(self._box.catalog, server or None)
         if files:
             show.show_declarations(self._terminal, files)
@@ -132,6 +139,10 @@ class ToolboxLookup:
 
     def payload(self, provider: str) -> None:
         """Show the request that a model of a provider would get."""
+        from codemode.cli.requests import Asked, show_request
+        from codemode.config import ModelRequest
+        from codemode.payload.providers import parse_provider
+
         chosen = parse_provider(provider or "openai")
         show_request(self._terminal, self._box, Asked(chosen, None, chosen.model, "Hello!", ModelRequest()))
 
@@ -236,6 +247,7 @@ def _build(world: _World, evaluator: Evaluator, vocabulary: Vocabulary) -> Repl:
     desk = Desk(driver, interrupts, evaluator, record, screen, ToolboxLookup(terminal, box), syntax, session.abort)
     commands = Commands(desk)
     session.listen(record.hear)
+    session.watch(driver.stream)
     return Repl(reader, driver, commands, printer)
 
 
@@ -254,7 +266,7 @@ def _greet(world: _World) -> None:
     for line in failure_lines(listing):
         terminal.complain(line)
     tools = counted(box.catalog.size, "tool")
-    TerminalScreen(terminal).note(f"codemode {codemode.__version__}, {tools}. :help lists commands, Ctrl-D leaves")
+    terminal.note(f"codemode {codemode.__version__}, {tools}. :help lists commands, Ctrl-D leaves")
 
 
 async def _settle(world: _World) -> None:

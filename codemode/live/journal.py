@@ -8,19 +8,24 @@ a run in batches, because a write for each would cost more than the call that it
 from collections.abc import Callable, Iterable, Sequence
 
 from codemode.core.events import CallStarted, Event
-from codemode.core.types import Json
+from codemode.core.types import Json, OutputItem
 from codemode.telemetry import Telemetry
 
 _NESTED = ("call", "namespace")
 Listener = Callable[[Event], None]
+Watcher = Callable[[Sequence[OutputItem]], None]
 
 
 class Journal:
-    """Takes events from the executor and from live runs; `listeners` hear each one at once."""
+    """Takes events from the executor and from live runs; `listeners` hear each one at once.
+
+    `watchers` see what a run has put out since its last result, whenever it rests with more of it.
+    """
 
     def __init__(self) -> None:
         """Begin empty."""
         self.listeners: list[Listener] = []
+        self.watchers: list[Watcher] = []
         self._telemetry: dict[str, Telemetry] = {}  # agent run id → its figures
         self._of_run: dict[str, Telemetry] = {}  # run id → the figures of its agent run
         self._unwritten: dict[str, list[Event]] = {}
@@ -53,6 +58,11 @@ class Journal:
             self._dispatched.add(event.run_id)
         for listener in self.listeners:
             listener(event)
+
+    def show(self, outputs: Sequence[OutputItem]) -> None:
+        """Show what a run that goes on has put out since its last result."""
+        for watcher in self.watchers if outputs else ():
+            watcher(outputs)
 
     def has_dispatched(self, run_id: str) -> bool:
         """Say whether a nested call of the run ever started, as far as this process knows."""

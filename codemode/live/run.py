@@ -116,6 +116,7 @@ class LiveRun:
         if end.failure is not None:
             raise TurnFailed(self._with_numbers(end.failure))
         if end.state == "suspended":
+            self._around.journal.show(self.output.fresh)
             self.service.start(end.calls, end.cancelled)
             if not self.requests.open:
                 raise RuntimeUnavailable("the sandbox worker suspended a cell that waits for nothing")

@@ -4,7 +4,7 @@ Ctrl-C aborts what computes and ends what prints; either way the session goes on
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from codemode.core.types import CodeModeResult, Language, OutputItem, PendingCall, Waiting
@@ -58,8 +58,8 @@ class Driver:
         """Go on with a run that waits."""
         return await self._drive(self._stage.evaluator.wait(run_id, decisions))
 
-    def stream(self, outputs: tuple[OutputItem, ...]) -> None:
-        """Print outputs of the cell that runs; the listener of the session calls it."""
+    def stream(self, outputs: Sequence[OutputItem]) -> None:
+        """Print what the cell that runs has put out so far, as the session shows it."""
         self._stage.ticker.take_away()
         self._stage.printer.stream(outputs)
 

@@ -110,6 +110,9 @@ class PromptReader:
             self._warming = asyncio.get_running_loop().run_in_executor(None, self._load)
 
     def _load(self) -> None:
+        import codemode.render.value
+        import rich.console  # 80 ms, which the first value would wait for
+
         pygments_lexer(self._parts.language())
         self._parts.vocabulary.warm()
 
