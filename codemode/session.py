@@ -27,7 +27,7 @@ from codemode.hooks import Hook
 from codemode.live.admission import admit_cell
 from codemode.live.attempt import Attempt
 from codemode.live.carrier import Carrier
-from codemode.live.journal import Listener, Watcher
+from codemode.live.journal import Listener
 from codemode.live.late import Late
 from codemode.live.requests import Requests
 from codemode.live.run import LiveRun
@@ -93,13 +93,6 @@ class Session:
     def listen(self, listener: Listener) -> None:
         """Tell somebody of each event, as it happens."""
         self._around.journal.listeners.append(listener)
-
-    def watch(self, watcher: Watcher) -> None:
-        """Show somebody what a run has put out since its last result, while its cell goes on.
-
-        Contract: repl:output:streams
-        """
-        self._around.journal.watchers.append(watcher)
 
     # ---- exec and wait ----
 

@@ -20,6 +20,7 @@ from codemode.cli.terminal import Terminal
 from codemode.composition import Setup, Toolbox, build_parts, open_pool, open_store, open_toolbox
 from codemode.core.errors import CodeModeError, ErrorCode, UnsupportedLanguage
 from codemode.core.types import Json, Language
+from codemode.live.journal import Journal
 from codemode.manifest import find_manifest
 from codemode.render.plain_catalog import failure_lines
 from codemode.render.report import ErrorReport
@@ -179,6 +180,7 @@ class _World(NamedTuple):
     terminal: Terminal
     pool: WorkerPool
     session: Session
+    journal: Journal
     box: Toolbox
     interrupts: Interrupts
 
@@ -190,11 +192,10 @@ async def _hold(
     async with AsyncExitStack() as stack:
         pool = open_pool(first)
         stack.push_async_callback(pool.close)
-        session, box = await _open_session(stack, terminal, options, pool)
-        world = _World(terminal, pool, session, box, stack.enter_context(Interrupts()))
-        evaluator = Evaluator(session, language)
+        world = await _open_world(stack, terminal, options, pool)
+        evaluator = Evaluator(world.session, language)
         evaluator.fresh = options.fresh
-        vocabulary = Vocabulary(box.catalog)
+        vocabulary = Vocabulary(world.box.catalog)
         repl = _build(world, evaluator, vocabulary)
         if sys.stdin.isatty():
             _greet(world)
@@ -206,9 +207,7 @@ async def _hold(
         return outcome, bool(evaluator.waiting)
 
 
-async def _open_session(
-    stack: AsyncExitStack, terminal: Terminal, options: ReplOptions, pool: WorkerPool
-) -> tuple[Session, Toolbox]:
+async def _open_world(stack: AsyncExitStack, terminal: Terminal, options: ReplOptions, pool: WorkerPool) -> _World:
     named = options.manifest or terminal.manifest
     path = Path(named) if named else find_manifest(Path.cwd())
     who = Identity(session=options.session)
@@ -217,14 +216,15 @@ async def _open_session(
     stack.callback(store.close)
     with Progress(terminal, "asking MCP servers for their tools"):
         box = await stack.enter_async_context(open_toolbox(path, who.agent_id, options.refresh))
-    session = Session(build_parts(setup, box, pool, store), who)
+    parts = build_parts(setup, box, pool, store)
+    session = Session(parts, who)
     stack.push_async_callback(session.close)
-    return session, box
+    return _World(terminal, pool, session, parts.around.journal, box, stack.enter_context(Interrupts()))
 
 
 def _build(world: _World, evaluator: Evaluator, vocabulary: Vocabulary) -> Repl:
     """Tie the parts of the REPL together."""
-    terminal, pool, session, box, interrupts = world
+    terminal, pool, session, _, box, interrupts = world
     screen, syntax, record = TerminalScreen(terminal), Syntax(pool), Record()
     printer, ticker = Printer(screen), Ticker(record, sys.stderr if terminal.styled_err else None)
 
@@ -247,7 +247,7 @@ def _build(world: _World, evaluator: Evaluator, vocabulary: Vocabulary) -> Repl:
     desk = Desk(driver, interrupts, evaluator, record, screen, ToolboxLookup(terminal, box), syntax, session.abort)
     commands = Commands(desk)
     session.listen(record.hear)
-    session.watch(driver.stream)
+    world.journal.watchers.append(driver.stream)
     return Repl(reader, driver, commands, printer)
 
 

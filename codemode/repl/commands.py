@@ -277,7 +277,7 @@ def find_command(name: str) -> Command:
         return (exact or begun)[0]
     if begun and name:
         raise InvalidInput(f":{name} means {' or '.join(f':{each.name}' for each in begun)}")
-    near = did_you_mean(name, [command.name for command in COMMANDS]).replace('"', "")
+    near = did_you_mean(f":{name}", [f":{command.name}" for command in COMMANDS]).replace('"', "")
     raise InvalidInput(f"there is no command :{name}.{near} :help lists them")
 
 

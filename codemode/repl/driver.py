@@ -41,21 +41,24 @@ class Driver:
         self.number = 1
         self._stage = stage
 
-    async def run(self, source: str, verdict: Verdict, language: Language | None = None) -> CodeModeResult | None:
-        """Run the next cell to its end, or until it rests; None where it was given up before it began.
+    async def run(self, source: str, verdict: Verdict, language: Language | None = None) -> CodeModeResult:
+        """Run the next cell to its end, or until it rests.
 
         Args:
             source: Its text.
             verdict: What the parser said of it.
             language: Where it is not the session's.
+
+        Raises:
+            KeyboardInterrupt: The person gave it up before it had a result.
         """
         evaluator = self._stage.evaluator
         cell = Cell(self.number, source, language or evaluator.language, verdict.names, verdict.is_expression)
         self.number += 1
         return await self._drive(evaluator.run(cell))
 
-    async def go_on(self, run_id: str, decisions: Mapping[str, bool]) -> CodeModeResult | None:
-        """Go on with a run that waits."""
+    async def go_on(self, run_id: str, decisions: Mapping[str, bool]) -> CodeModeResult:
+        """Go on with a run that waits, as `run` does."""
         return await self._drive(self._stage.evaluator.wait(run_id, decisions))
 
     def stream(self, outputs: Sequence[OutputItem]) -> None:
@@ -63,7 +66,7 @@ class Driver:
         self._stage.ticker.take_away()
         self._stage.printer.stream(outputs)
 
-    async def _drive(self, work: Coroutine[Any, Any, Evaluated]) -> CodeModeResult | None:
+    async def _drive(self, work: Coroutine[Any, Any, Evaluated]) -> CodeModeResult:
         """Evaluate and print; where calls await approval, ask, and go on with the answers.
 
         Contract: repl:approvals:in-place
@@ -71,8 +74,6 @@ class Driver:
         put_off: set[str] = set()
         while True:
             evaluated = await self._evaluate(work)
-            if evaluated is None:
-                return None
             result = evaluated.result
             asked = _asked(result, put_off)
             self._print(evaluated, is_asked=bool(asked))
@@ -85,14 +86,14 @@ class Driver:
             put_off |= {call.id for call in asked} - set(decisions)
             work = self._stage.evaluator.wait(result.run_id, decisions)
 
-    async def _evaluate(self, work: Coroutine[Any, Any, Evaluated]) -> Evaluated | None:
+    async def _evaluate(self, work: Coroutine[Any, Any, Evaluated]) -> Evaluated:
         stage = self._stage
         task = asyncio.ensure_future(work)
         with stage.interrupts.calling(lambda: stage.evaluator.stop() or task.cancel()), stage.ticker.running():
             await asyncio.wait({task})
         if task.cancelled():
             stage.printer.given_up()
-            return None
+            raise KeyboardInterrupt
         return task.result()
 
     def _print(self, evaluated: Evaluated, *, is_asked: bool) -> None:
@@ -118,7 +119,7 @@ class Driver:
             stage.abort(run_id)
             stage.evaluator.forget(run_id)
             stage.printer.given_up()
-            return {}
+            raise
         if not decisions:
             stage.printer.put_off()
         return decisions

@@ -88,7 +88,7 @@ class Evaluator:
 
     def stop(self) -> bool:
         """Abort the cell that computes; False where none has begun."""
-        return self._engine.stop("Ctrl-C")
+        return self._engine.stop("the cell was aborted with Ctrl-C")
 
     def forget(self, run_id: str) -> None:
         """Let go of a run that was aborted."""

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from codemode.core.errors import CodeModeError
+from codemode.core.errors import Aborted, CodeModeError
 from codemode.core.types import CodeModeResult, Failed
 from codemode.repl.commands import Commands, Leave
 from codemode.repl.driver import Driver
@@ -49,7 +49,7 @@ class Repl:
             except (Leave, EOFError):
                 return None
             except KeyboardInterrupt:
-                continue
+                outcome = Aborted("Ctrl-C")
             if to_first_failure and isinstance(outcome, Failed | CodeModeError):
                 return outcome
             declare()

@@ -5,6 +5,7 @@ Loading this module loads prompt-toolkit, so only a REPL on such a terminal does
 
 import asyncio
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ from codemode.repl.toolbar import Toolbar
 from codemode.repl.validator import CellValidator
 from codemode.repl.vocabulary import Vocabulary
 
+_SOON = ("rich.console", "codemode.render.value", "codemode.render.error")  # 80 ms; the first result needs them
 _REFRESH_S = 1.0  # the VM's age in the bottom bar
 
 
@@ -110,11 +112,10 @@ class PromptReader:
             self._warming = asyncio.get_running_loop().run_in_executor(None, self._load)
 
     def _load(self) -> None:
-        import codemode.render.value
-        import rich.console  # 80 ms, which the first value would wait for
-
         pygments_lexer(self._parts.language())
         self._parts.vocabulary.warm()
+        for name in _SOON:
+            import_module(name)
 
     def _on_fault(self, sentence: str) -> None:
         self._parts.toolbar.fault = sentence
