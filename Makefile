@@ -22,7 +22,7 @@ demo: $(READY) $(ASSETS) $(NPM_READY) ## run the shop's cells and show what they
 	$(RUN) -m fixtures.demo
 
 test: $(READY) $(ASSETS) $(NPM_READY) ## run the tests; ARGS="-k name" chooses
-	$(RUN) -m pytest $(ARGS)
+	$(RUN) -m pytest -n auto $(ARGS)
 
 check: lint test ## everything that must hold before a commit
 
