@@ -48,7 +48,7 @@ def origin_of(owner: tuple[str, str], listing: Mapping[str, Json]) -> str:
 
 def tool_text(tool: Mapping[str, Json]) -> str:
     """Return a tool's description: id, how to call it, what it takes."""
-    lines = [tool["id"], printable(tool["description"]), "", f"call: {tool['call']}"]
+    lines = [printable(tool["id"]), printable(tool["description"]), "", f"call: {printable(tool['call'])}"]
     if tool.get("approval", "never") != "never":
         lines.append(f"approval: {tool['approval']}")
     rows = [
@@ -62,7 +62,9 @@ def tool_text(tool: Mapping[str, Json]) -> str:
 
 def ranking_text(ranking: Sequence[Mapping[str, Json]]) -> str:
     """Return the results of a search, best first, with the reasons where there are any."""
-    lines = [f"{entry['id']}  {one_line(entry['description'], _WHOLE)}\n{_reasons(entry)}" for entry in ranking]
+    lines = [
+        f"{printable(entry['id'])}  {one_line(entry['description'], _WHOLE)}\n{_reasons(entry)}" for entry in ranking
+    ]
     return "\n".join(line.rstrip("\n") for line in lines)
 
 
