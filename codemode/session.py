@@ -204,7 +204,8 @@ class Session:
         """Let go of the run, but for the calls that this process carries on while it waits."""
         run, run_id = attempt.run, attempt.run_id
         if run is None or run_id is None:
-            self._around.journal.forget(run_id or "")
+            if run_id not in self._late:
+                self._around.journal.forget(run_id or "")
             return
         del self._live[run_id]
         if run.vm.kept is not None:

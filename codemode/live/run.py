@@ -88,6 +88,7 @@ class LiveRun:
             CodeModeError: A limit, a worker that died, an abort.
         """
         if not await self._await_settled() or not await self._restore():
+            self._raise_if_stopped()
             return None
         return await self._follow(await self._deliver())
 
@@ -104,6 +105,7 @@ class LiveRun:
             if end.state == "completed":
                 return end
             end = await self._deliver() if await self._await_settled() else None
+        self._raise_if_stopped()
         return None
 
     def _take_turn(self, end: TurnEnd) -> None:

@@ -30,6 +30,7 @@ class Vm:
         self._deadline = deadline
         self._parked = parked
         self._worker: Worker | None = None
+        self._patience: asyncio.Timeout | None = None
         self._asked_back: asyncio.TimerHandle | None = None
         self._wake: Callable[[], None] = lambda: None
         self._loop = asyncio.get_running_loop()
@@ -53,10 +54,12 @@ class Vm:
         if self._worker is not None:
             return True
         try:
-            async with asyncio.timeout_at(self._deadline):
+            async with asyncio.timeout_at(self._deadline) as self._patience:
                 self._worker = await self._pool.acquire()
         except TimeoutError:
             return False
+        finally:
+            self._patience = None
         self.build = self._worker.build
         return True
 
@@ -142,7 +145,9 @@ class Vm:
             self._give_back()
 
     def kill(self) -> None:
-        """Give up the VM with its worker, which may be computing."""
+        """Give up the VM with its worker, which may be computing, or the place in the line for one."""
+        if self._patience is not None:
+            self._patience.reschedule(self._loop.time())
         if self._worker is not None:
             self._worker.kill()
             self._give_back()

@@ -57,7 +57,8 @@ class Worker:
     @property
     def reusable(self) -> bool:
         """Whether the next cell may run here: alive, not tainted, not too old."""
-        return not (self._wire.fate or self._tainted or self._cells >= WORKER_MAX_CELLS)
+        worn = self._tainted or self._cells >= WORKER_MAX_CELLS
+        return not (worn or self._wire.fate or self._failure)
 
     async def ready(self) -> None:
         """Wait until a first cell could run.

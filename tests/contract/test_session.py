@@ -521,6 +521,47 @@ async def test_aborting_a_cell_that_computes_kills_its_worker(pool: WorkerPool) 
         assert completed(await cell(session, "return 'fine'")) == "fine"
 
 
+@requirement("session:abort:live")
+async def test_aborting_a_cell_that_stands_in_line_for_a_worker_ends_it_at_once(pool: WorkerPool) -> None:
+    async with open_test_session(pool, toolbox()) as session:
+        held = [await pool.acquire(), await pool.acquire()]
+        going, run_id = await begin(session, "return 1")
+        session.abort(run_id)
+        result = failed(await going)
+        for worker in held:
+            pool.release(worker)
+
+    assert (result.code, result.dispatched) == (ErrorCode.ABORTED, False)
+
+
+@requirement("session:abort:live")
+async def test_aborting_a_wait_that_stands_in_line_for_a_worker_ends_it_at_once(pool: WorkerPool) -> None:
+    async with open_test_session(pool, toolbox()) as session:
+        run_id = waiting(await cell(session, "await yield_control()")).run_id
+        held, asked = [await pool.acquire(), await pool.acquire()], asyncio.Event()
+        held[0].on_wanted = asked.set
+        going = asyncio.ensure_future(wait(session, run_id))
+        await asked.wait()
+        session.abort(run_id)
+        result = failed(await going)
+        for worker in held:
+            pool.release(worker)
+
+    assert result.code is ErrorCode.ABORTED
+
+
+async def test_a_wait_for_which_no_worker_comes_free_leaves_the_run_waiting(pool: WorkerPool) -> None:
+    async with open_test_session(pool, toolbox()) as session:
+        run_id = waiting(await cell(session, "await yield_control(); return 5")).run_id
+        held = [await pool.acquire(), await pool.acquire()]
+        result = waiting(await wait(session, run_id, timeout_ms=100))
+        for worker in held:
+            pool.release(worker)
+
+        assert result.telemetry["snapshots"]["restored"] == 0
+        assert completed(await wait(session, run_id)) == 5
+
+
 @requirement("session:abort:waiting", "session:abort:cancels-calls")
 async def test_aborting_a_waiting_run_discards_it(pool: WorkerPool) -> None:
     gate = Gate()
