@@ -65,18 +65,6 @@ def needed(cells: Sequence[Cell]) -> list[Cell]:
     return chosen[::-1]
 
 
-def program(cells: Sequence[Cell]) -> str:
-    """Return the cells as one cell for `codemode run`: a last expression is returned.
-
-    Contract: repl:save:runs
-    """
-    *before, last = (cell.source.strip() for cell in cells)
-    text = last.rstrip("; \n")
-    if cells[-1].is_expression:
-        last = f"return {text};" if not text.startswith(("//", "/*")) else f"return (\n{text}\n);"
-    return "\n\n".join([*before, last]) + "\n"
-
-
 def declared_twice(cells: Sequence[Cell]) -> list[str]:
     """Return the names that more than one of the cells declares: in one file they would clash."""
     names = [name for cell in cells for name in cell.names]

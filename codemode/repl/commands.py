@@ -11,12 +11,13 @@ from codemode.core.errors import InvalidInput
 from codemode.core.names import did_you_mean
 from codemode.core.types import CodeModeResult, Language, PendingCall, Waiting
 from codemode.render.words import counted
-from codemode.repl.cells import choose, declared_twice, program
+from codemode.repl.cells import choose, declared_twice
 from codemode.repl.driver import Driver
 from codemode.repl.evaluator import Evaluator
 from codemode.repl.index import Word
 from codemode.repl.interrupts import Interrupts
 from codemode.repl.record import Record
+from codemode.repl.saving import program
 from codemode.repl.screen import Lookup, Screen
 from codemode.repl.syntax import Judge
 from codemode.trajectory import to_json
@@ -98,10 +99,11 @@ class Commands:
             "help": self._help, "tools": lookup.tools, "search": lookup.search, "describe": lookup.describe,
             "types": lookup.types, "abort": self._abort, "trace": self._trace, "stats": self._stats,
             "payload": lookup.payload, "undo": self._undo, "redo": self._redo, "fresh": self._fresh,
-            "language": self._language, "save": self._save, "quit": self._quit,
+            "language": self._language, "quit": self._quit,
         }  # fmt: skip
         self._handlers: dict[str, Handler] = {name: self._plain(handler) for name, handler in plain.items()}
-        self._handlers |= {"wait": self._wait, "approve": self._approve, "deny": self._deny, "load": self._load}
+        self._handlers |= {"wait": self._wait, "approve": self._approve, "deny": self._deny}
+        self._handlers |= {"load": self._load, "save": self._save}
 
     async def run(self, line: str) -> CodeModeResult | None:
         """Carry out `:name argument`; return the result of a cell that ran for it.
@@ -247,21 +249,21 @@ class Commands:
         verdict = await self._desk.judge.judge(text, language)
         return await self._desk.driver.run(text, verdict, language)
 
-    def _save(self, argument: str) -> None:
+    async def _save(self, argument: str) -> None:
         """Write cells as one for `codemode run`.
 
         Contract: repl:save:needed, repl:save:runs
         """
         name, _, asked = argument.partition(" ")
         path, cells = _path(name), choose(self._desk.evaluator.completed, asked.strip())
-        twice = declared_twice(cells)
+        text = await program(cells, self._desk.judge)
         try:
-            path.write_text(program(cells), encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InvalidInput(f'"{path}" cannot be written: {error.strerror}') from error
         numbers = ", ".join(cell.name for cell in cells)
         self._desk.screen.note(f"{path} holds {numbers}; codemode run {path}")
-        if twice:
+        if twice := declared_twice(cells):
             self._desk.screen.note(f"more than one of these cells declares {', '.join(twice)}; give each its own name")
 
 

@@ -104,6 +104,9 @@ class LineReader:
         try:
             with self._interrupts.calling(lambda: _settle(ready, KeyboardInterrupt())):
                 await ready
+        except KeyboardInterrupt:
+            self._prompt("\n")
+            raise
         finally:
             loop.remove_reader(self._fd)
         return os.read(self._fd, _READ_BYTES)
