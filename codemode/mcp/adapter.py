@@ -74,10 +74,10 @@ def adapt_server(spec: ServerSpec, listing: Listing, send: Send) -> tuple[list[T
         fault = _find_fault(raw)
         if fault is None and raw["name"] in tools:
             fault = "is listed twice"
-        if fault is not None:
-            warnings.append(f"tool {_shown_name(raw, at)} {fault}; it is left out.")
-        else:
+        if fault is None:
             tools[raw["name"]] = _adapt_tool(spec, raw, send)
+        elif raw not in listing.tools[:at]:  # told once, even if pages repeat themselves
+            warnings.append(f"tool {_shown_name(raw, at)} {fault}; it is left out.")
     for name, (capability, summary, properties) in OPERATIONS.items():
         if capability in listing.capabilities and name not in tools:
             tools[name] = _build_operation(spec, name, summary, properties, send)

@@ -8,9 +8,9 @@ and the connection is dead; `connections` makes a new one for the next call.
 import asyncio
 import gc
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codemode.core.redact import Redactor
 from codemode.core.types import Json
@@ -22,6 +22,7 @@ from codemode.mcp.failures import (
     describe_exit,
     explain_status,
 )
+from codemode.mcp.greeting import Greeting, Listener
 from codemode.mcp.guard import Guard
 from codemode.mcp.process import Command, ServerProcess
 from codemode.mcp.servers import Resolved, ServerSpec, resolve
@@ -44,23 +45,32 @@ class Surroundings(NamedTuple):
 
 
 class Connection:
-    """A conversation with a server, and the process behind it if there is one."""
+    """A conversation with a server, and the process behind it if there is one.
 
-    conversation: "sdk.Conversation"  # what the server told of itself; after `open`
+    It has two stages over stdio: a `Greeting` without the SDK, enough to list tools, and the
+    SDK's conversation from the first call on. A connection that is opened to call skips the first.
+    """
 
     def __init__(self, spec: ServerSpec, around: Surroundings) -> None:
         """Prepare a connection; `open` makes it."""
         self._spec = spec
         self._around = around
+        self._listener = Listener(self._hear_noise, self._hear_request, self._hear_change, self._hear_end)
         self._process: ServerProcess | None = None
+        self._greeting: Greeting | None = None
+        self._conversation: sdk.Conversation | None = None
         self._ready = asyncio.Event()
+        self._wanted = asyncio.Event()
+        self._conversing = asyncio.Event()
         self._ended = asyncio.Event()
         self._explained = asyncio.Event()
+        self._is_closing = False
         self._hung_up = False
         self._cause: tuple[FailureKind, str] = ("offline", "closed the connection.")
         self._exit_status: int | None = None
         self._http_status = 0
         self._warned: set[str] = set()
+        self.capabilities: dict[str, Json] = {}  # of the server; known after `open`
         self.tools_changed = False  # the server said so since the last listing
 
     @property
@@ -68,8 +78,11 @@ class Connection:
         """Whether a request can be made."""
         return self._ready.is_set() and not self._ended.is_set()
 
-    async def open(self) -> None:
+    async def open(self, to_call: bool) -> None:
         """Connect and shake hands, within the server's `startTimeoutMs`.
+
+        Args:
+            to_call: A call is what it is opened for: the SDK is loaded while the server starts.
 
         Raises:
             InvalidConfig: A variable of its definition is unset.
@@ -79,11 +92,12 @@ class Connection:
         """
         resolved = resolve(self._spec, self._around.environment)
         self._around.redactor.learn(resolved.secrets)
+        if to_call:
+            self._wanted.set()
         self._task = asyncio.create_task(self._live(resolved))
-        ready = asyncio.create_task(self._ready.wait())
         limit_ms = self._spec.start_timeout_ms
         try:
-            await asyncio.wait({self._task, ready}, timeout=limit_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
+            await _first_of(self._ready.wait(), asyncio.wait({self._task}), timeout_s=limit_ms / 1000)
             if self._ready.is_set():
                 return
             if not self._task.done():
@@ -93,8 +107,6 @@ class Connection:
         except asyncio.CancelledError:
             await self.close()
             raise
-        finally:
-            ready.cancel()
 
     async def request(
         self, method: str, params: Mapping[str, Json], on_progress: Callable[[Json], None] | None = None
@@ -106,7 +118,12 @@ class Connection:
 
         Contract: mcp:call:native-result, mcp:call:timeout, mcp:call:death, mcp:call:cancelled
         """
-        return await self._ask(method, params, ("callTimeoutMs", self._spec.call_timeout_ms), on_progress)
+        conversation = await self._converse_by_now()
+        limit_ms = self._spec.call_timeout_ms
+        try:
+            return await conversation.request(method, params, limit_ms, on_progress)
+        except RequestFailed as error:
+            raise await self._explain_request(error, method, f"callTimeoutMs = {limit_ms} ms") from error
 
     async def ask_list(self, method: str, params: Mapping[str, Json]) -> dict[str, Json]:
         """Send a request that belongs to the start of a server, within `startTimeoutMs`.
@@ -114,43 +131,38 @@ class Connection:
         Raises:
             ServerUnavailable: As `request` does.
         """
-        return await self._ask(method, params, ("startTimeoutMs", self._spec.start_timeout_ms), None)
+        limit_ms = self._spec.start_timeout_ms
+        try:
+            if self._greeting is not None and not self._wanted.is_set():
+                return await self._greeting.request(method, params, limit_ms)
+            conversation = await self._converse_by_now()
+            return await conversation.request(method, params, limit_ms, None)
+        except RequestFailed as error:
+            raise await self._explain_request(error, method, f"startTimeoutMs = {limit_ms} ms") from error
 
     async def close(self) -> None:
         """End the conversation and the process, whatever state they are in.
 
         Contract: mcp:close:no-process-left
         """
+        self._is_closing = True
         self._ended.set()
         if not self._ready.is_set():
             self._task.cancel()
         await asyncio.wait({self._task})
 
-    async def _ask(
-        self,
-        method: str,
-        params: Mapping[str, Json],
-        limit: tuple[str, int],
-        on_progress: Callable[[Json], None] | None,
-    ) -> dict[str, Json]:
-        setting, limit_ms = limit
-        try:
-            return await self.conversation.request(method, params, limit_ms, on_progress)
-        except RequestFailed as error:
-            if error.reason == "timeout":
-                failure = self._failure("timeout", f"did not answer {method} within {setting} = {limit_ms} ms.")
-            elif error.reason == "refused":
-                failure = self._refusal(method, str(error))
-            else:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._explained.wait(), 2 * _LAST_BREATH_S)
-                kind, why = self._cause
-                failure = self._failure(kind, f"{why[:-1]} during {method}, which may have taken effect.")
-            raise ServerUnavailable(failure) from error
+    async def _converse_by_now(self) -> "sdk.Conversation":
+        self._wanted.set()
+        await _first_of(self._conversing.wait(), self._explained.wait())
+        if self._conversation is None:
+            raise ServerUnavailable(self._failure(*self._cause))
+        return self._conversation
 
     async def _live(self, resolved: Resolved) -> None:
         try:
             if resolved.command is not None and not await self._spawn(resolved.command):
+                return
+            if self._process is not None and not self._wanted.is_set() and not await self._greet(self._process):
                 return
             await asyncio.to_thread(_load_sdk)  # after the spawn, so that the server starts meanwhile
             await self._talk(resolved)
@@ -169,6 +181,22 @@ class Connection:
             return False
         self._around.guard.watch(self._process.pid)
         return True
+
+    async def _greet(self, process: ServerProcess) -> bool:
+        """Shake hands without the SDK and wait for a call; say whether there is one to be made."""
+        greeting = Greeting(process, self._listener)
+        try:
+            await greeting.shake_hands(self._spec.start_timeout_ms)
+        except RequestFailed as error:
+            if error.reason == "refused":
+                self._cause = "protocol", f"answered the handshake with {error}."
+            return False
+        self._greeting = greeting
+        self.capabilities = greeting.hello["capabilities"]
+        self._ready.set()
+        await _first_of(self._wanted.wait(), self._ended.wait(), process.exited.wait())
+        await greeting.finish()
+        return self._wanted.is_set() and not self._ended.is_set()
 
     async def _talk(self, resolved: Resolved) -> None:
         from codemode.mcp import sdk  # loaded by now
@@ -189,11 +217,14 @@ class Connection:
     async def _converse(self, streams: "sdk.Streams") -> None:
         from codemode.mcp import sdk  # loaded by now
 
-        self._ended.clear()
-        listener = sdk.Listener(self._hear_request, self._hear_change, self._hear_end)
+        if not self._is_closing:
+            self._ended.clear()
+        hello = self._greeting.hello if self._greeting is not None else None
         try:
-            async with sdk.converse(streams, listener) as conversation:
-                self.conversation = conversation
+            async with sdk.converse(streams, self._listener, hello) as conversation:
+                self._conversation = conversation
+                self.capabilities = conversation.capabilities
+                self._conversing.set()
                 self._ready.set()
                 await self._ended.wait()
         except sdk.FAILURES as error:
@@ -201,16 +232,27 @@ class Connection:
             self._cause = explain_status(self._http_status) if is_status else sdk.explain(error)
 
     async def _explain_end(self) -> None:
-        if self._process is not None and self._hung_up:
-            await self._process.wait_exit(_LAST_BREATH_S)
-            self._exit_status = self._process.exit_status
-            if self._process.fault is not None:
-                self._cause = "protocol", f"was disconnected: {self._process.fault}."
+        process = self._process
+        if process is not None and (self._hung_up or process.exit_status is not None):
+            await process.wait_exit(_LAST_BREATH_S)
+            self._exit_status = process.exit_status
+            if process.fault is not None:
+                self._cause = "protocol", f"was disconnected: {process.fault}."
             elif self._exit_status is not None:
                 self._cause = "exited", f"{describe_exit(self._exit_status)}."
             else:
                 self._cause = "exited", "closed its stdout."
         self._explained.set()
+
+    async def _explain_request(self, error: RequestFailed, method: str, limit: str) -> ServerUnavailable:
+        if error.reason == "timeout":
+            return ServerUnavailable(self._failure("timeout", f"did not answer {method} within {limit}."))
+        if error.reason == "refused":
+            return ServerUnavailable(self._refusal(method, str(error)))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._explained.wait(), 2 * _LAST_BREATH_S)
+        kind, why = self._cause
+        return ServerUnavailable(self._failure(kind, f"{why[:-1]} during {method}, which may have taken effect."))
 
     def _hear_noise(self, line: str) -> None:
         shown = line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…"
@@ -251,6 +293,16 @@ class Connection:
             stderr=redact(self._process.stderr_tail) if self._process is not None else "",
             origin=self._spec.where.file,
         )
+
+
+async def _first_of(*waits: Coroutine[Any, Any, Any], timeout_s: float | None = None) -> None:
+    """Wait for one of several things, or for the time to be over."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _load_sdk() -> None:

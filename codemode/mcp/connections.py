@@ -141,7 +141,7 @@ class McpServers:
                 return known
             self._recall_failure(spec.name)
         try:
-            return await self._fetch(spec, await self._connect(spec))
+            return await self._fetch(spec, await self._connect(spec, to_call=False))
         except ServerUnavailable as error:
             self._failures[spec.name] = self._clock(), error.failure
             raise
@@ -153,7 +153,7 @@ class McpServers:
 
     async def _fetch(self, spec: ServerSpec, connection: Connection) -> Listing:
         connection.tools_changed = False
-        listing = await list_tools(connection.ask_list, connection.conversation.capabilities, self._clock())
+        listing = await list_tools(connection.ask_list, connection.capabilities, self._clock())
         self._listings[spec.name] = listing
         self._cache.save(spec.fingerprint(self._environment), listing)
         return listing
@@ -164,23 +164,23 @@ class McpServers:
                 raise InvalidConfig(f"{failure.sentence()} It is required by {failure.origin}.")
 
     async def _send(self, server: str, method: str, params: dict[str, Json], context: RunContext) -> Json:
-        connection = await self._connect(self._specs[server])
+        connection = await self._connect(self._specs[server], to_call=True)
         return await connection.request(method, params, context.progress)
 
-    async def _connect(self, spec: ServerSpec) -> Connection:
+    async def _connect(self, spec: ServerSpec, to_call: bool) -> Connection:
         connection = self._connections.get(spec.name)
         if connection is not None and connection.is_alive:
             return connection
         opening = self._openings.get(spec.name)
         if opening is None or opening.done():
-            opening = self._openings[spec.name] = asyncio.create_task(self._open(spec))
+            opening = self._openings[spec.name] = asyncio.create_task(self._open(spec, to_call))
             opening.add_done_callback(_retrieve)
         return await asyncio.shield(opening)  # a caller that gives up leaves it to the others
 
-    async def _open(self, spec: ServerSpec) -> Connection:
+    async def _open(self, spec: ServerSpec, to_call: bool) -> Connection:
         await self._part(spec.name)
         connection = Connection(spec, self._around)
-        await connection.open()
+        await connection.open(to_call)
         connection.tools_changed = True  # a list from the cache may be older than this server
         self._connections[spec.name] = connection
         return connection

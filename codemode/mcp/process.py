@@ -37,7 +37,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._lines = asyncio.StreamReader(limit=MAX_MCP_MESSAGE_BYTES)
         self._ended = False
         self._last_words = bytearray()
-        self._exited = asyncio.Event()
+        self.exited = asyncio.Event()
         self.fault: str | None = None
 
     @classmethod
@@ -93,7 +93,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     async def wait_exit(self, timeout_s: float) -> None:
         """Wait until it has exited, or until the time is over."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._exited.wait(), timeout_s)
+            await asyncio.wait_for(self.exited.wait(), timeout_s)
 
     async def close(self) -> None:
         """End the server and all it started: close its stdin, then SIGTERM, then SIGKILL to its group.
@@ -132,7 +132,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         """Note the exit; a child that still holds the pipe does not keep the conversation open."""
-        self._exited.set()
+        self.exited.set()
         asyncio.get_running_loop().call_later(_DRAIN_S, self._end_of_lines)
 
     def _end_of_lines(self) -> None:
@@ -140,7 +140,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._lines.feed_eof()
 
     def _is_gone(self) -> bool:
-        return self._exited.is_set() and not (self._signal_group(0) and _has_living_member(self.pid))
+        return self.exited.is_set() and not (self._signal_group(0) and _has_living_member(self.pid))
 
     def _signal_group(self, number: int) -> bool:
         try:

@@ -7,7 +7,6 @@ mismatch and lists tools by itself: a result is passed on exactly as the server 
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -29,6 +28,7 @@ from mcp_types import (
     REQUEST_TIMEOUT,
     ErrorData,
     Implementation,
+    InitializeResult,
     JSONRPCError,
     JSONRPCMessage,
     JSONRPCNotification,
@@ -38,10 +38,10 @@ from mcp_types import jsonrpc_message_adapter as message_adapter
 from pydantic import ValidationError
 
 from codemode import __version__
-from codemode.core.jsonsafe import clean_text
 from codemode.core.limits import MAX_MCP_MESSAGE_BYTES
 from codemode.core.types import Json
 from codemode.mcp.failures import FailureKind, RequestFailed, explain_status
+from codemode.mcp.greeting import Listener, read_line
 from codemode.mcp.process import ServerProcess
 
 FAILURES = (
@@ -68,21 +68,11 @@ for _name in ("mcp", "client"):  # the SDK logs tracebacks of what it also raise
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
-class Listener(NamedTuple):
-    """Whom to tell what happens beside our requests: the server asks, its tools changed, it has hung up."""
-
-    asked: Callable[[str], None]
-    tools_changed: Callable[[], None]
-    ended: Callable[[], None]
-
-
 class Conversation(NamedTuple):
-    """An open conversation; `capabilities`, `server` and `instructions` are what the server told of itself."""
+    """An open conversation; `capabilities` are the server's, as it told them."""
 
     dispatcher: Dispatcher[Any]
     capabilities: dict[str, Json]
-    server: dict[str, Json]
-    instructions: str
 
     async def request(
         self, method: str, params: Mapping[str, Json], timeout_ms: int, on_progress: Callable[[Json], None] | None
@@ -108,27 +98,32 @@ class Conversation(NamedTuple):
 
 
 @asynccontextmanager
-async def converse(streams: Streams, listener: Listener) -> AsyncIterator[Conversation]:
+async def converse(
+    streams: Streams, listener: Listener, hello: dict[str, Json] | None = None
+) -> AsyncIterator[Conversation]:
     """Shake hands over a transport and keep the conversation until the block ends.
 
     Capabilities for elicitation, sampling and roots are not offered, and a server that asks all
     the same gets an error at once: nobody is there to answer.
+
+    Args:
+        streams: The transport.
+        listener: Told what happens beside requests.
+        hello: The result of a handshake that was made already.
 
     Raises:
         Exception: One of `FAILURES`.
     """
     async with streams as (read, write):
         dispatcher: Dispatcher[Any] = JSONRPCDispatcher(_Reader(read, listener), write)
-        async with ClientSession(
-            dispatcher=dispatcher, client_info=Implementation(name="codemode", version=__version__)
-        ) as session:
-            hello = await session.initialize()
-            yield Conversation(
-                dispatcher,
-                hello.capabilities.model_dump(by_alias=True, mode="json", exclude_none=True),
-                hello.server_info.model_dump(by_alias=True, mode="json", exclude_none=True),
-                hello.instructions or "",
-            )
+        me = Implementation(name="codemode", version=__version__)
+        async with ClientSession(dispatcher=dispatcher, client_info=me) as session:
+            if hello is None:
+                told = await session.initialize()
+            else:
+                told = InitializeResult.model_validate(hello, by_name=False)
+                session.adopt(told)
+            yield Conversation(dispatcher, told.capabilities.model_dump(by_alias=True, mode="json", exclude_none=True))
 
 
 @asynccontextmanager
@@ -196,10 +191,7 @@ def parse_message(line: bytes) -> JSONRPCMessage | None:
     """
     with suppress(ValueError):
         return message_adapter.validate_json(line, by_name=False)
-    try:
-        found = json.loads(clean_text(json.dumps(json.loads(line.decode("utf-8", "replace")), ensure_ascii=False)))
-    except (ValueError, RecursionError):
-        return None
+    found = read_line(line)
     with suppress(ValueError):
         return message_adapter.validate_python(found, by_name=False)
     if not isinstance(found, dict) or not isinstance(found.get("id"), (int, str)) or "method" in found:

@@ -14,6 +14,7 @@ from codemode.core.errors import InvalidConfig, NestedToolFailed
 from codemode.core.redact import MASK, Redactor
 from codemode.mcp.connections import McpServers
 from codemode.mcp.failures import ServerFailure
+from codemode.mcp.listings import Listing, ListingCache
 from tests.requirements import requirement
 from tests.support.mcp import CONTEXT, call, call_listed, define, eventually, odd, servers_of, shelf, text_of
 
@@ -142,8 +143,10 @@ async def test_a_server_that_greets_but_never_lists_times_out_by_name(tmp_path: 
     ("mode", "sentence"),
     [
         ("refuses_to_list", "answered tools/list with error -32601: Method not found."),
-        ("greets_nonsense", "sent what is not MCP: "),
-        ("speaks_the_future", "does not speak MCP as expected: Unsupported protocol version"),
+        ("greets_nonsense", "answered the handshake with protocol version 7, which is not known here."),
+        ("speaks_the_future", 'answered the handshake with protocol version "2999-01-01", which is not known here.'),
+        ("refuses_to_greet", "answered the handshake with error -32601: Method not found."),
+        ("greets_malformed", "answered the handshake with an answer that is no JSON-RPC response."),
     ],
 )
 async def test_a_server_that_does_not_speak_mcp_is_a_protocol_failure(tmp_path: Path, mode: str, sentence: str) -> None:
@@ -152,6 +155,68 @@ async def test_a_server_that_does_not_speak_mcp_is_a_protocol_failure(tmp_path: 
 
     assert failure.kind == "protocol"
     assert sentence in failure.message
+
+
+@requirement("mcp:start:failure-kinds", "mcp:call:is-error-resolves")
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [
+        ("greets_nonsense", "sent what is not MCP: "),
+        ("speaks_the_future", "does not speak MCP as expected: Unsupported protocol version"),
+        ("refuses_to_greet", "answered the handshake with error -32601: Method not found."),
+        ("greets_malformed", "error -32603: the server's answer is not a JSON-RPC response."),
+        ("exits_at_start", "exited with status 3. Its stderr ends with: cannot find the database"),
+    ],
+)
+async def test_a_listed_server_that_changed_for_the_worse_rejects_the_call(tmp_path: Path, mode, sentence) -> None:
+    """Its list is from the cache; the call finds out."""
+    spec = odd(mode)
+    ListingCache(tmp_path).save(spec.fingerprint(), Listing(0.0, {"tools": {}}, [{"name": "hello"}]))
+    async with servers_of(spec, cache=tmp_path) as servers:
+        with pytest.raises(NestedToolFailed, match=re.escape(sentence)) as caught:
+            await call(servers, "odd.hello")
+
+    assert caught.value.tool_id == "mcp:odd:hello"
+
+
+async def test_the_first_words_and_the_sdk_share_one_server(tmp_path: Path) -> None:
+    """A listing greets; a call takes over; a later listing goes the same way; calls at once share it."""
+    log = tmp_path / "log"
+    async with servers_of(odd("starts_twice_into", str(log)), cache=tmp_path) as servers:
+        listing = await servers.tools()
+        connection = servers._connections["odd"]
+        assert connection._conversation is None
+        texts = await asyncio.gather(*(call_listed(servers, listing, "odd.hello") for _ in range(5)))
+        await servers.tools(refresh=True)
+
+    assert len({text_of(text) for text in texts}) == 1
+    assert log.read_text() == "started\n"
+
+
+@requirement("mcp:call:death")
+async def test_a_server_that_dies_between_listing_and_call_is_connected_again(tmp_path: Path) -> None:
+    """Nobody was reading when it died."""
+    async with servers_of(odd("dies_in_a_call"), cache=tmp_path) as servers:
+        listing = await servers.tools()
+        connection = servers._connections["odd"]
+        assert connection._process is not None
+        os.kill(connection._process.pid, signal.SIGKILL)
+        await eventually(lambda: not connection.is_alive)
+        assert text_of(await call_listed(servers, listing, "odd.hello")).startswith("hello from")
+
+
+@requirement("mcp:call:declined", "mcp:stdout:noise", "mcp:list:changed")
+async def test_a_server_that_talks_out_of_turn_is_heard_while_it_is_listed(tmp_path: Path) -> None:
+    """Questions are declined, a ping is answered, chatter is skipped, a change is noted."""
+    async with servers_of(odd("talks_while_it_lists"), cache=tmp_path) as servers:
+        listing = await servers.tools()
+        assert servers._connections["odd"].tools_changed
+
+    assert [tool.name for tool in listing.tools] == ["hello", "ping {'result': {}}", "roots -32601 Method not found"]
+    assert [warning.split(" asked for ")[-1].split(" writes ")[-1][:12] for warning in listing.warnings] == [
+        "lines to std",
+        "roots/list; ",
+    ]
 
 
 @requirement("mcp:start:required")
@@ -342,7 +407,7 @@ async def test_pages_that_never_end_are_stopped(tmp_path: Path, mode: str, why: 
         listing = await servers.tools()
 
     assert listing.tools[0].name in ("hello", "tool_0")
-    assert listing.warnings[0] == f'MCP server "odd": its tool list {why}; what came before is used.'
+    assert listing.warnings == (f'MCP server "odd": its tool list {why}; what came before is used.',)
 
 
 @requirement("mcp:tools:isolated")

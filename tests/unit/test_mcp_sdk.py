@@ -4,9 +4,11 @@ import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from codemode.mcp import sdk
 from codemode.mcp.failures import ServerFailure, describe_exit, explain_status
+from codemode.mcp.greeting import PROTOCOL_VERSIONS
 from tests.requirements import requirement
 
 
@@ -33,6 +35,11 @@ from tests.requirements import requirement
 def test_a_line_is_a_message_or_nothing(line: bytes, kind: type) -> None:
     """An answer that cannot be read is an error under its id."""
     assert type(sdk.parse_message(line)) is kind
+
+
+def test_the_first_words_know_the_versions_that_the_sdk_knows() -> None:
+    """A server that one of them takes, the other takes too."""
+    assert tuple(reversed(HANDSHAKE_PROTOCOL_VERSIONS)) == PROTOCOL_VERSIONS
 
 
 @requirement("mcp:start:failure-kinds")
