@@ -124,9 +124,8 @@ class SafeCompleter(Completer):
 
 
 def _holding(words: list[Word], typed: str) -> list[Word]:
-    """Return the words that hold what is typed, in their own order."""
-    fitting = {word.text for word in Index(words).find(typed)}
-    return [word for word in words if word.text in fitting]
+    """Return the words that hold what is typed, the likeliest first; all of them in their own order if nothing is."""
+    return Index(words).find(typed) if typed else words
 
 
 def _completions(words: Iterable[Word], typed: str) -> Iterator[Completion]:
