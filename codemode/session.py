@@ -5,20 +5,17 @@ not know how these were made (`composition` does). Every way in ends in a `CodeM
 """
 
 import asyncio
-import json
 import os
 import time
 from collections.abc import Coroutine, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
 from codemode.bridge import Bridge
-from codemode.catalog import Catalog, build_catalog
+from codemode.catalog import Catalog
 from codemode.config import CodeModeConfig
-from codemode.core.errors import Aborted, RuntimeUnavailable
 from codemode.core.events import ExecStarted, WaitStarted
-from codemode.core.limits import SWEEP_MS, UPKEEP_MS, Limits, clamp_limits
+from codemode.core.limits import Limits, clamp_limits
 from codemode.core.names import VISIBLE_TOOLS
 from codemode.core.protocol import Start
 from codemode.core.types import CodeModeResult, Json, Keep, RunContext
@@ -26,13 +23,11 @@ from codemode.executor import Executor
 from codemode.hooks import Hook
 from codemode.live.admission import admit_cell
 from codemode.live.attempt import Attempt
-from codemode.live.carrier import Carrier
 from codemode.live.journal import Listener
-from codemode.live.late import Late
-from codemode.live.requests import Requests
-from codemode.live.run import LiveRun
-from codemode.live.service import Service, Surroundings
+from codemode.live.residents import Residents
+from codemode.live.service import Surroundings
 from codemode.live.vm import Vm
+from codemode.namespaces import Namespaces
 from codemode.policy import Policy
 from codemode.runs import RunState
 from codemode.store.owner import this_process
@@ -65,6 +60,7 @@ class Parts(NamedTuple):
     config: CodeModeConfig
     hooks: tuple[Hook, ...] = ()
     manifest: str | None = None
+    namespaces: Namespaces = Namespaces()
 
 
 class Session:
@@ -76,14 +72,9 @@ class Session:
         self.agent_run_id = who.agent_run_id or f"ar_{os.urandom(12).hex()}"
         self._parts = parts
         self._around = parts.around
-        self._live: dict[str, LiveRun] = {}
-        self._late: dict[str, Late] = {}
+        self._reach = Reach(parts.catalog, parts.policy, parts.namespaces)
+        self._residents = Residents(parts.around)
         self._kept: dict[str, bytes] = {}
-        self._ending: set[Carrier] = set()
-        self._loop = asyncio.get_running_loop()
-        self._moved = asyncio.Event()
-        self._upkeep: asyncio.TimerHandle | None = None
-        self._sweep_at = self._loop.time() + SWEEP_MS / 1000
 
     @property
     def catalog(self) -> Catalog:
@@ -135,7 +126,9 @@ class Session:
                 raise
             return failed
         finally:
-            self._leave(attempt)
+            self._residents.leave(attempt)
+            if attempt.run is not None and attempt.run.vm.kept is not None:
+                self._kept[attempt.run.run_id] = attempt.run.vm.kept
 
     def kept(self, run_id: str) -> bytes | None:
         """Return, once, the snapshot that an ended cell left behind: the `base` of the next one.
@@ -152,12 +145,10 @@ class Session:
         attempt.run_id = run_id = around.store.create(self._new_run(given, limits))
         around.journal.follow(run_id, self.agent_run_id)
         self._record_start(run_id, given)
-        catalog = parts.catalog
-        attempt.scope = (catalog.scope_digest, catalog.scope_text())
         context = self._context(run_id, self.agent_run_id, limits)
         given = await admit_cell(given, parts.hooks, context, around.redactor, parts.config.languages)
-        vm = Vm(parts.pool, limits, deadline)
-        run = self._enter(attempt, vm, catalog, context)
+        bridge = Bridge(catalog, parts.executor, limits)
+        run = self._residents.enter(attempt, Vm(parts.pool, limits, deadline), bridge, context)
         start = partial(_start, given, limits, attempt.scope, keep)
         return await attempt.conclude(run, await run.exec(start))
 
@@ -171,150 +162,39 @@ class Session:
         claimed = around.store.claim(run_id, self._caller, this_process())
         attempt.run_id, attempt.claimed, attempt.dispatched = run_id, True, claimed.carry["dispatched"]
         attempt.agent_run_id = claimed.run.agent_run_id
-        attempt.scope = (claimed.scope, claimed.scope_text)
+        attempt.scope, attempt.namespaces = (claimed.scope, claimed.scope_text), claimed.carry.get("namespaces")
         self._follow(claimed)
         limits = claimed.run.limits._replace(timeout_ms=timeout_ms)
         vm = Vm(parts.pool, limits, deadline, claimed.snapshot)
-        context = self._context(run_id, attempt.agent_run_id, limits)
-        run = self._enter(attempt, vm, self._catalog_of(claimed), context)
+        bridge = Bridge(self._catalog_of(claimed), parts.executor, limits)
+        run = self._residents.enter(attempt, vm, bridge, self._context(run_id, attempt.agent_run_id, limits))
         run.wait_id = f"wait_{os.urandom(6).hex()}"
         around.journal.record(WaitStarted(run_id, _now_ms(), run.wait_id))
         run.take_up(claimed)
         run.service.decide(decisions)
         return await attempt.conclude(run, await run.resume())
 
-    # ---- runs come and go ----
-
-    def _enter(self, attempt: Attempt, vm: Vm, catalog: Catalog, context: RunContext) -> LiveRun:
-        """Make the run live in this process; calls of it that are in flight here already go on."""
-        run_id = context.run_id
-        late = self._late.get(run_id)
-        if late is not None:
-            late.store()
-            self._late.pop(run_id, None)
-        carrier = Carrier(context) if late is None else late.carrier
-        requests = Requests(vm.limits.max_pending_tool_calls)
-        bridge = Bridge(catalog, self._parts.executor, vm.limits)
-        service = Service(run_id, bridge, carrier, requests, self._around)
-        run = attempt.run = self._live[run_id] = LiveRun(run_id, vm, service, requests, self._around)
-        self._keep_up()
-        return run
-
-    def _leave(self, attempt: Attempt) -> None:
-        """Let go of the run, but for the calls that this process carries on while it waits."""
-        run, run_id = attempt.run, attempt.run_id
-        if run is None or run_id is None:
-            if run_id not in self._late:
-                self._around.journal.forget(run_id or "")
-            return
-        del self._live[run_id]
-        if run.vm.kept is not None:
-            self._kept[run_id] = run.vm.kept
-        run.service.close()
-        carrier = run.service.carrier
-        if attempt.suspended and not carrier.is_idle:
-            self._late[run_id] = Late(run_id, carrier, self._around, self._forget)
-        else:
-            self._around.journal.forget(run_id)
-            self._ending.add(carrier)
-        self._ending = {carrier for carrier in self._ending if not carrier.is_idle}
-        self._moved.set()
-
-    def _forget(self, run_id: str) -> None:
-        """Let go of a waiting run: nothing of it is in flight here any more."""
-        self._late.pop(run_id, None)
-        self._around.journal.forget(run_id)
-        self._moved.set()
+    # ---- runs that live on, and their ends from outside ----
 
     async def settled(self) -> None:
-        """Wait until no call of a waiting run is in flight here, and all results are in the store.
-
-        Contract: session:late:carried-on
-        """
-        while self._late:
-            await self._move()
+        """Wait until no call of a waiting run is in flight here, and all results are in the store."""
+        await self._residents.settled()
 
     def abort(self, run_id: str) -> RunState:
         """End a run: at once if it waits or is live here, else by asking the process that has it.
 
         Raises:
             InvalidInput: Unknown, finished, or of another session.
-
-        Contract: session:abort:live, session:abort:waiting
         """
-        run = self._live.get(run_id)
-        if run is not None:
-            run.stop(Aborted("the run was aborted"))
-            return "running"
-        state = self._around.store.abort(run_id, self._caller)
-        self._drop_late(run_id)
-        return state
+        return self._residents.abort(run_id, self._caller)
 
     def stop(self, reason: str) -> bool:
         """Abort what is live here; its callers get their failed results. False where nothing is."""
-        for run in self._live.values():
-            run.stop(Aborted(reason))
-        return bool(self._live)
+        return self._residents.stop(reason)
 
     async def close(self) -> None:
-        """End what is live here; waiting runs stay, their calls in flight are interrupted.
-
-        Contract: session:close:live-aborted, session:close:calls-interrupted
-        """
-        self.stop("the session was closed")
-        while self._live:
-            await self._move()
-        for late in tuple(self._late.values()):
-            await late.carrier.interrupt()
-        for carrier in tuple(self._ending):
-            await carrier.join()
-        if self._upkeep is not None:
-            self._upkeep.cancel()
-
-    async def _move(self) -> None:
-        self._moved.clear()
-        await self._moved.wait()
-
-    # ---- upkeep ----
-
-    def _keep_up(self) -> None:
-        if self._upkeep is None:
-            self._upkeep = self._loop.call_later(UPKEEP_MS / 1000, self._tend)
-
-    def _tend(self) -> None:
-        """Write events, heed aborts from elsewhere, expire runs; again as long as there is something here.
-
-        Contract: session:abort:from-elsewhere
-        """
-        self._upkeep = None
-        with suppress(RuntimeUnavailable):  # what could not be written is kept, and tried again
-            self._tend_runs()
-            if self._loop.time() >= self._sweep_at:
-                self._sweep_at = self._loop.time() + SWEEP_MS / 1000
-                for event in self._around.store.sweep():
-                    self._around.journal.count(event)
-        if self._live or self._late:
-            self._keep_up()
-
-    def _tend_runs(self) -> None:
-        store, journal = self._around.store, self._around.journal
-        for run_id in (*self._live, *self._late):
-            store.append(run_id, journal.unwritten(run_id))
-            journal.mark_written(run_id)
-            if not store.must_stop(run_id):
-                continue
-            if run_id in self._live:
-                self._live[run_id].stop(Aborted("the run was aborted"))
-            self._drop_late(run_id)
-        for late in tuple(self._late.values()):
-            late.store()
-
-    def _drop_late(self, run_id: str) -> None:
-        late = self._late.get(run_id)
-        if late is not None:
-            late.carrier.cancel()
-            self._ending.add(late.carrier)
-            self._forget(run_id)
+        """End what is live here; waiting runs stay, their calls in flight are interrupted."""
+        await self._residents.close()
 
     # ---- what runs are made of ----
 
@@ -368,18 +248,6 @@ class Session:
         store, journal, agent_run_id = self._around.store, self._around.journal, claimed.run.agent_run_id
         earlier = () if journal.knows(agent_run_id) else store.agent_run_events(agent_run_id)
         journal.follow(claimed.run.run_id, agent_run_id, earlier)
-
-    def _catalog_of(self, claimed: Claimed) -> Catalog:
-        """Return what is still there of the tools that the run began with, under today's policy.
-
-        Contract: session:wait:keeps-catalog
-        """
-        parts = self._parts
-        if claimed.scope == parts.catalog.scope_digest:
-            return parts.catalog
-        known = {entry["id"] for entry in json.loads(json.loads(claimed.scope_text)["tools"])}
-        tools = [tool for tool in parts.catalog.tools if tool.source == "mcp" or tool.id in known]
-        return build_catalog(tools, parts.policy, claimed.run.limits).with_scope(parts.catalog.scope)
 
 
 def _start(given: ExecInput, limits: Limits, scope: tuple[str, bytes], keep: Keep | None, budget_ms: float) -> Start:

@@ -22,8 +22,8 @@ from codemode.telemetry import Telemetry
 class Attempt:
     """What one call of a session has come to.
 
-    `run_id` is set once there is a run of ours, `run` once it is driven. `claimed` says that the
-    run had begun in an earlier attempt, `dispatched` that a nested call of it started there,
+    `run_id` is set once there is a run of ours, `run` once it is driven. `scope` is what its guest
+    sees, `namespaces` what a later process must know of that. `claimed` says that the run had begun in an earlier attempt, `dispatched` that a nested call of it started there,
     `suspended` that it waits now.
     """
 
@@ -33,6 +33,7 @@ class Attempt:
         self.run_id: str | None = None
         self.run: LiveRun | None = None
         self.scope: tuple[str, bytes] = ("", b"")
+        self.namespaces: Json = None
         self.claimed = False
         self.dispatched = False
         self.suspended = False
@@ -116,6 +117,7 @@ class Attempt:
             "outputBytes": run.output.used,
             "leftOutBytes": run.output.left_out,
             "dispatched": self._has_dispatched(),
+            "namespaces": self.namespaces,
         }
 
     def _write_failure(self, run_id: str, code: ErrorCode | None, text: str, goes_back: bool) -> None:
