@@ -51,6 +51,14 @@ class Toolbox(NamedTuple):
     servers: "McpListing | None" = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know before a cell runs, in sentences."""
+        if self.servers is None:
+            return self.notes
+        failures = tuple(failure.sentence() for failure in self.servers.failures)
+        return (*self.notes, *failures, *self.servers.warnings)
+
 
 class Setup(NamedTuple):
     """What a front end asks of a session.
@@ -143,11 +151,20 @@ async def open_session(
             store = open_store()
             stack.callback(store.close)
         box = await stack.enter_async_context(open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh))
-        session = Session(build_parts(setup, box, pool, store), setup.who)
-        stack.push_async_callback(session.close)
+        session = await stack.enter_async_context(session_over(box, setup, pool, store))
         if listener is not None:
             session.listen(listener)
         yield session
+
+
+@asynccontextmanager
+async def session_over(box: Toolbox, setup: Setup, pool: WorkerPool, store: Store) -> AsyncIterator[Session]:
+    """Open a session over tools, workers and a store that are there already; on leaving, end it."""
+    session = Session(build_parts(setup, box, pool, store), setup.who)
+    try:
+        yield session
+    finally:
+        await session.close()
 
 
 def open_pool(first: Child | None = None) -> WorkerPool:

@@ -10,10 +10,11 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
-from codemode.composition import Setup, open_pool, open_session, open_store
+from codemode.composition import Setup, open_pool, open_store, open_toolbox, session_over
 from codemode.core.errors import CodeModeError
 from codemode.core.events import Event, to_json
 from codemode.core.types import CodeModeResult, Json
@@ -158,8 +159,11 @@ class Errand:
             may_ask=not request["noInput"],
             refresh=bool(request.get("refresh")),
         )
-        opening = open_session(setup, pool, store, self._front_end.tell)
-        self._session = await stack.enter_async_context(opening)
+        box = await stack.enter_async_context(open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh))
+        for warning in box.warnings:
+            sys.stderr.write(f"codemode: {warning}\n")
+        self._session = await stack.enter_async_context(session_over(box, setup, pool, store))
+        self._session.listen(self._front_end.tell)
         return self._session
 
     def _find_manifest(self, store: Store) -> Path | None:

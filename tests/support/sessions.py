@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from codemode.catalog import build_catalog
-from codemode.composition import Setup, Toolbox, build_parts
+from codemode.composition import Setup, Toolbox, session_over
 from codemode.config import CodeModeConfig
 from codemode.core.limits import Limits
 from codemode.core.redact import Redactor
@@ -99,11 +99,10 @@ async def open_test_session(
 ) -> AsyncIterator[Session]:
     """A session over a toolbox; closed afterwards, its store too if it made one."""
     kept = store or MemoryStore()
-    session = Session(build_parts(Setup(who=who, may_ask=may_ask), box, pool, kept), who)
     try:
-        async with asyncio.timeout(PATIENCE_S):
-            yield session
+        async with session_over(box, Setup(who=who, may_ask=may_ask), pool, kept) as session:
+            async with asyncio.timeout(PATIENCE_S):
+                yield session
     finally:
-        await session.close()
         if store is None:
             kept.close()
