@@ -129,10 +129,9 @@ class Workshop:
         if self._machine is None:
             key = f"module-{self._key(self._wasm.digest)}"
             cached = self._read(key)
-            if cached is not None:
-                self._machine = Machine.load(cached)
-            else:
-                self._machine = Machine.compile(self._wasm.data)
+            loaded = None if cached is None else Machine.load(cached)
+            self._machine = loaded or Machine.compile(self._wasm.data)
+            if loaded is None:
                 self._write(key, self._machine.serialize())
         return self._machine
 

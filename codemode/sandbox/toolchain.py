@@ -66,6 +66,9 @@ class Parser(Protocol):
     def ask(self, name: str, request: Json, deadline: float) -> Json:
         """Call one of its functions."""
 
+    def make_spare(self) -> None:
+        """Do beforehand what the next question would wait for."""
+
 
 class _Shape(NamedTuple):
     """A cell's code and what stands around it, so that it gives its value."""
@@ -188,6 +191,11 @@ class Toolchain:
         """
         answer: dict[str, Json] = self._syntax.ask("inspect", {"source": source, "wants": wants}, deadline)
         return answer
+
+    def make_ready(self) -> None:
+        """Do beforehand what the next question to a parser that was asked before would wait for."""
+        self._syntax.make_spare()
+        self._typescript.make_spare()
 
     def locate(self, prepared: Prepared, places: list[Place], deadline: float) -> list[Place]:
         """Lead positions in a cell's script, as the engine reports them, to the author's source.

@@ -130,10 +130,17 @@ class Machine:
             raise RuntimeUnavailable(f"the engine quickjs.wasm is damaged ({reason}); reinstall codemode") from error
 
     @classmethod
-    def load(cls, artefact: bytes) -> "Machine":
-        """Load what `serialize` gave, in 2.4 ms; the caller has verified every byte of it."""
+    def load(cls, artefact: bytes) -> "Machine | None":
+        """Load what `serialize` gave, in 2.4 ms; the caller has verified every byte of it.
+
+        Returns:
+            None where it was compiled for an engine of another configuration.
+        """
         engine = build_engine()
-        return cls(engine, Module.deserialize(engine, artefact))
+        try:
+            return cls(engine, Module.deserialize(engine, artefact))
+        except wasmtime.WasmtimeError:
+            return None
 
     def serialize(self) -> bytes:
         """Return the native code, for `load` in another process of this machine."""
@@ -194,15 +201,22 @@ class Instance:
         self._trap = ctypes.POINTER(ffi.wasm_trap_t)()
         self._kept: tuple[Any, ...] = ()  # ctypes values whose raw addresses the calls below hold
         self._calls: dict[str, Callable[..., int]] = {}
-        self._outer = machine.running  # a parser's instance runs while a cell's is alive
+        self._outer: Instance | None = None  # a parser's instance runs while a cell's is alive
         self.enter()
         self._instance = machine.linker.instantiate(self.store, machine.module)._instance  # noqa: SLF001 as above
         self._memory = ctypes.byref(self._export("memory").of.memory)
         self._stack = ctypes.byref(self._export("__stack_pointer").of.global_)
 
     def enter(self) -> None:
-        """Become the instance that the imports answer to."""
-        self.machine.running = self
+        """Become the instance that the imports answer to, until it leaves."""
+        if self.machine.running is not self:
+            self._outer, self.machine.running = self.machine.running, self
+
+    def leave(self) -> None:
+        """Give the imports back to the instance that had them before."""
+        if self.machine.running is self:
+            self.machine.running = self._outer
+        self._outer = None
 
     def call(self, name: str, *args: int) -> int:
         """Call an export of `EXPORTS` and return its 32-bit result (0 where it has none).
@@ -268,9 +282,7 @@ class Instance:
 
     def close(self) -> None:
         """Free the memory at once rather than at some collection."""
-        if self.machine.running is self:
-            self.machine.running = self._outer
-        self._outer = None
+        self.leave()
         self._calls.clear()
         self.store.close()
 

@@ -189,6 +189,7 @@ def serve(cache: Path | None) -> None:
     pipe.write({"event": "ready", "build": engine.build, "lockdown": lock_down()})
     while (request := pipe.read()) is not None:
         pipe.write(*worker.answer(request))
+        engine.toolchain.make_ready()
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """The worker as a process: frames, lockdown, what it imports."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import wasmtime
 
 from codemode.core.errors import RuntimeUnavailable
 from codemode.core.protocol import (
@@ -22,7 +24,7 @@ from codemode.core.protocol import (
 )
 from codemode.core.types import Json
 from codemode.sandbox import image as image_module
-from codemode.sandbox.image import Workshop
+from codemode.sandbox.image import Workshop, load_asset
 from codemode.sandbox.lockdown import _NUMBERS, build_filter
 from codemode.sandbox.worker import build_engine
 from tests.requirements import requirement
@@ -202,6 +204,21 @@ def test_a_cached_file_that_others_can_write_is_not_trusted(tmp_path: Path) -> N
     (cached,) = tmp_path.iterdir()
     cached.chmod(0o666)
     assert Workshop(tmp_path)._read(cached.name) is None
+
+
+@requirement("sandbox:cache:verified")
+def test_an_artefact_for_another_configuration_is_compiled_anew(tmp_path: Path) -> None:
+    """It verifies, because somebody wrote it whole; the engine itself refuses it."""
+    Workshop(tmp_path).machine()
+    (cached,) = tmp_path.iterdir()
+    config = wasmtime.Config()
+    config.consume_fuel = True
+    engine = wasmtime.Engine(config)
+    foreign = bytes(wasmtime.Module(engine, load_asset("quickjs.wasm").data).serialize())
+    cached.write_bytes(hashlib.sha256(foreign).digest() + foreign)
+
+    assert Workshop(tmp_path).machine().module is not None
+    assert cached.read_bytes()[32:] != foreign
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
