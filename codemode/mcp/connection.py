@@ -241,7 +241,7 @@ class Connection:
             elif self._exit_status is not None:
                 self._cause = "exited", f"{describe_exit(self._exit_status)}."
             else:
-                self._cause = "exited", "closed its stdout."
+                self._cause = "exited", "closed its pipes."
         self._explained.set()
 
     async def _explain_request(self, error: RequestFailed, method: str, limit: str) -> ServerUnavailable:

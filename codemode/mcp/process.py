@@ -18,7 +18,7 @@ from typing import NamedTuple, cast
 from codemode.core.limits import MAX_MCP_MESSAGE_BYTES, MCP_EXIT_MS, MCP_TERM_MS, STDERR_TAIL_BYTES
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
-_DRAIN_S = 0.2  # from a server's exit to the end of its output, where a child of it holds the pipe open
+_DRAIN_S = 0.2  # for what is still in the pipe when a server exits, or does not listen any more
 _POLL_S = 0.01
 
 
@@ -126,13 +126,18 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._lines.feed_data(data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 -- asyncio's signature
-        """Note the end of stdout."""
+        """Note the end of stdout; without a stdin there is nothing to wait for either."""
         if fd == _STDOUT:
             self._end_of_lines()
+        elif fd == _STDIN:
+            self._end_soon()
 
     def process_exited(self) -> None:
         """Note the exit; a child that still holds the pipe does not keep the conversation open."""
         self.exited.set()
+        self._end_soon()
+
+    def _end_soon(self) -> None:
         asyncio.get_running_loop().call_later(_DRAIN_S, self._end_of_lines)
 
     def _end_of_lines(self) -> None:

@@ -7,8 +7,10 @@ import signal
 import sys
 from pathlib import Path
 
+from codemode.core.redact import Redactor
+from codemode.mcp.connections import McpServers
 from tests.requirements import requirement
-from tests.support.mcp import eventually, odd, servers_of, shelf
+from tests.support.mcp import define, eventually, odd, servers_of, shelf
 
 _HOST = """
 import asyncio, sys
@@ -71,6 +73,20 @@ async def test_a_start_that_is_given_up_leaves_no_process(tmp_path: Path) -> Non
 
     pids = json.loads(family.read_text())
     assert [pid for pid in pids if _is_running(pid)] == [], pids
+
+
+@requirement("mcp:close:no-process-left")
+async def test_closing_while_a_server_starts_leaves_no_process(tmp_path: Path) -> None:
+    """Whoever waits for the list hears of it."""
+    log = tmp_path / "log"
+    code = f"import os, pathlib, time; pathlib.Path({str(log)!r}).write_text(str(os.getpid())); time.sleep(600)"
+    servers = McpServers([define("mute", {"command": sys.executable, "args": ["-c", code]})], Redactor(), tmp_path)
+    listing = asyncio.create_task(servers.tools())
+    await eventually(lambda: log.exists() and log.read_text() != "")
+    await servers.close()
+
+    assert isinstance((await asyncio.gather(listing, return_exceptions=True))[0], asyncio.CancelledError)
+    assert not _is_running(int(log.read_text()))
 
 
 @requirement("mcp:close:killed")

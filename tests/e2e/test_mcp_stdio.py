@@ -15,6 +15,7 @@ from codemode.core.redact import MASK, Redactor
 from codemode.mcp.connections import McpServers
 from codemode.mcp.failures import ServerFailure
 from codemode.mcp.listings import Listing, ListingCache
+from codemode.mcp.process import ServerProcess
 from tests.requirements import requirement
 from tests.support.mcp import CONTEXT, call, call_listed, define, eventually, odd, servers_of, shelf, text_of
 
@@ -261,6 +262,33 @@ async def test_a_death_is_seen_although_a_child_holds_the_pipe(tmp_path: Path) -
     async with servers_of(odd("dies_while_its_child_holds_stdout"), cache=tmp_path) as servers:
         with pytest.raises(NestedToolFailed, match="exited with status 9"):
             await call(servers, "odd.die")
+
+
+@requirement("mcp:call:death")
+@pytest.mark.parametrize("fd", [0, 1])
+async def test_a_server_that_hangs_up_but_lives_on_is_given_up(tmp_path: Path, fd: int) -> None:
+    """Without its stdout it cannot answer; without its stdin it cannot be asked again."""
+    async with servers_of(odd("closes_its_pipes"), cache=tmp_path) as servers:
+        listing = await servers.tools()
+        closing = asyncio.create_task(call_listed(servers, listing, "odd.close", {"fd": fd}))
+        connection = servers._connections["odd"]
+        if fd == 0:  # found out by the next word
+            await eventually(lambda: not _can_write(connection._process))
+        with pytest.raises(
+            NestedToolFailed, match=r"closed its pipes during tools/call, which may have taken effect\."
+        ):
+            await closing
+        assert text_of(await call_listed(servers, listing, "odd.hello")).startswith("hello from")
+
+
+def _can_write(process: ServerProcess | None) -> bool:
+    """Say something that no server answers, and hear whether it can be said."""
+    assert process is not None
+    try:
+        process.write(b'{"jsonrpc":"2.0","method":"notifications/nothing"}\n')
+    except BrokenPipeError:
+        return False
+    return True
 
 
 @requirement("mcp:call:death")

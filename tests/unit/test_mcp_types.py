@@ -10,6 +10,8 @@ from codemode.mcp.declarations import DeclaredServer, DeclaredTool, render_index
 from codemode.mcp.schema_types import TypeWriter
 from tests.requirements import requirement
 
+_NODE = {"$defs": {"n": {"properties": {"n": {"$ref": "#/$defs/n"}}}}}
+
 
 def _write(schema: Any) -> str:
     return " ".join(TypeWriter(schema, "tool", lambda name: name).write().split())
@@ -106,6 +108,10 @@ def test_recursion_through_an_object_is_spelled_by_name() -> None:
 
     assert _write_named(tree) == ("ToolRoot", {"ToolRoot": "{ children?: ToolRoot[]; }"})
     assert _write_named(node) == ("{ head?: ToolNode; }", {"ToolNode": "{ next?: ToolNode; }"})
+    assert _write_named({"properties": {"a": {"$ref": "#/$defs/n"}, "b": {"$ref": "#/$defs/n"}}, **_NODE}) == (
+        "{ a?: ToolN; b?: ToolN; }",
+        {"ToolN": "{ n?: ToolN; }"},
+    )
     assert _write_named(pair) == ("ToolA", {"ToolA": "{ b?: ToolA[]; }"})
 
 
