@@ -1,4 +1,4 @@
-"""How a session is made: manifest → tools, servers → catalog → executor → store → pool.
+"""How a session is made: manifest → plugins, tools, servers → catalog → executor → store → pool.
 
 `open_toolbox` gives what can be reached and who may reach it, without running anything;
 `open_session` adds what runs cells. Heavy parts (MCP, tools) are imported only where the
@@ -15,12 +15,13 @@ from codemode.catalog import Catalog, build_catalog
 from codemode.config import CodeModeConfig
 from codemode.core.limits import clamp_limits
 from codemode.core.redact import Redactor
-from codemode.core.types import ToolSpec
+from codemode.definitions import HookEntry, ToolEntry
 from codemode.executor import Executor
 from codemode.hooks import Hook
 from codemode.live.journal import Journal, Listener
 from codemode.live.service import Surroundings
 from codemode.manifest import Manifest, load_manifest
+from codemode.namespaces import Namespace, Namespaces
 from codemode.policy import Policy
 from codemode.session import Identity, Parts, Session
 from codemode.store.place import state_dir
@@ -40,6 +41,7 @@ class Toolbox(NamedTuple):
 
     servers: What its MCP servers offer: failures, warnings, ages; None without servers.
     notes: Sentences about definitions that were not used.
+    namespaces: Of its plugins; which of them a run sees depends on its catalog.
     """
 
     manifest: Manifest
@@ -50,6 +52,7 @@ class Toolbox(NamedTuple):
     hooks: tuple[Hook, ...] = ()
     servers: "McpListing | None" = None
     notes: tuple[str, ...] = ()
+    namespaces: Namespaces = Namespaces()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -60,12 +63,22 @@ class Toolbox(NamedTuple):
         return (*self.notes, *failures, *self.servers.warnings)
 
 
+class _Brought(NamedTuple):
+    """What plugins and OpenAPI documents define beside the manifest."""
+
+    tools: tuple[ToolEntry, ...] = ()
+    hooks: tuple[HookEntry, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 class Setup(NamedTuple):
     """What a front end asks of a session.
 
     limits: Over the manifest's, by Python name: `{"timeout_ms": 500}`.
     may_ask: Whether a person can decide on approvals; without one they are denied at once.
     refresh: Ask every MCP server for its tools, instead of the cache.
+    tools: What a program has beside the manifest's tools.
     """
 
     manifest: Path | None = None
@@ -73,11 +86,12 @@ class Setup(NamedTuple):
     limits: Mapping[str, int] = {}
     may_ask: bool = True
     refresh: bool = False
+    tools: tuple[ToolEntry, ...] = ()
 
 
 @asynccontextmanager
 async def open_toolbox(
-    manifest_path: Path | None, agent_id: str = "main", refresh: bool = False
+    manifest_path: Path | None, agent_id: str = "main", refresh: bool = False, tools: tuple[ToolEntry, ...] = ()
 ) -> AsyncIterator[Toolbox]:
     """Read a manifest and gather what a cell can reach; on leaving, end what was started for it.
 
@@ -85,30 +99,67 @@ async def open_toolbox(
         manifest_path: None for the empty manifest.
         agent_id: Whose settings hold.
         refresh: Ask every MCP server for its tools, instead of the cache.
+        tools: More of them, which a program brings.
 
     Raises:
         InvalidConfig: The manifest, or a server that it requires, cannot be used.
     """
-    manifest = load_manifest(manifest_path)
+    manifest = load_manifest(manifest_path).with_tools(tools)
     config = manifest.config_for(agent_id)
     redactor = Redactor(paths=((str(state_dir()), "<state>"), (str(Path.home()), "~")))
     policy = Policy(manifest.allow, manifest.deny, manifest.approvals, manifest.sandbox)
     async with AsyncExitStack() as stack:
-        tools, hooks = _build_tools(stack, manifest, redactor)
-        box = Toolbox(manifest, config, build_catalog(tools, policy, config.limits), policy, redactor, hooks)
-        yield await _add_servers(stack, box, refresh)
+        box = _add_tools(stack, Toolbox(manifest, config, build_catalog((), policy, config.limits), policy, redactor))
+        yield _add_prompts(await _add_servers(stack, box, refresh))
 
 
-def _build_tools(
-    stack: AsyncExitStack, manifest: Manifest, redactor: Redactor
-) -> tuple[tuple[ToolSpec, ...], tuple[Hook, ...]]:
-    if not (manifest.tools or manifest.hooks or manifest.core.tools):
-        return (), ()
+def _add_tools(stack: AsyncExitStack, box: Toolbox) -> Toolbox:
+    manifest = box.manifest
+    if not (manifest.tools or manifest.hooks or manifest.core.tools or manifest.plugins or manifest.openapi):
+        return box
     from codemode.tools.toolset import Toolset  # a cell without tools need not wait for it
 
-    toolset = Toolset(manifest, redactor.learn)
+    brought = _bring(manifest)
+    whole = manifest._replace(tools=(*manifest.tools, *brought.tools), hooks=(*manifest.hooks, *brought.hooks))
+    toolset = Toolset(whole, box.redactor.learn)
     stack.push_async_callback(toolset.close)
-    return toolset.tools, toolset.hooks
+    return box._replace(
+        catalog=box.catalog.extend(toolset.tools, box.policy),
+        hooks=toolset.hooks,
+        notes=brought.notes,
+        namespaces=Namespaces(
+            each._replace(create_scope=toolset.off_loop(each.create_scope)) for each in brought.namespaces
+        ),
+    )
+
+
+def _bring(manifest: Manifest) -> _Brought:
+    """Load plugins and OpenAPI documents; each is imported only where there are any."""
+    brought = _Brought()
+    if manifest.plugins:
+        from codemode.plugins import load_plugins
+        from codemode.tools.python import import_module
+
+        brought = _Brought(
+            *load_plugins(manifest.plugins, lambda name, where: import_module(name, manifest.folder, where))
+        )
+    for entry in manifest.openapi:
+        from codemode.openapi import load_openapi
+
+        found = load_openapi(entry)
+        brought = brought._replace(tools=(*brought.tools, *found.tools), notes=(*brought.notes, *found.notes))
+    return brought
+
+
+def _add_prompts(box: Toolbox) -> Toolbox:
+    """Let `exec` say what the visible namespaces are; their scopes are made for each run."""
+    scope = box.catalog.scope
+    prompts = (*scope.prompts, *box.namespaces.prompts(box.catalog))
+    return (
+        box
+        if prompts == scope.prompts
+        else box._replace(catalog=box.catalog.with_scope(scope._replace(prompts=prompts)))
+    )
 
 
 async def _add_servers(stack: AsyncExitStack, box: Toolbox, refresh: bool) -> Toolbox:
@@ -124,7 +175,7 @@ async def _add_servers(stack: AsyncExitStack, box: Toolbox, refresh: bool) -> To
     listing = await servers.tools(refresh)
     catalog = box.catalog.extend(listing.tools, box.policy)
     catalog = catalog.with_scope(servers.guest_scope(catalog.tools))
-    return box._replace(catalog=catalog, servers=listing, notes=found.shadowed)
+    return box._replace(catalog=catalog, servers=listing, notes=(*box.notes, *found.shadowed))
 
 
 @asynccontextmanager
@@ -150,7 +201,9 @@ async def open_session(
         if store is None:
             store = open_store()
             stack.callback(store.close)
-        box = await stack.enter_async_context(open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh))
+        box = await stack.enter_async_context(
+            open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh, setup.tools)
+        )
         session = await stack.enter_async_context(session_over(box, setup, pool, store))
         if listener is not None:
             session.listen(listener)
@@ -192,4 +245,5 @@ def build_parts(setup: Setup, box: Toolbox, pool: WorkerPool, store: Store) -> P
         config=box.config._replace(limits=limits),
         hooks=box.hooks,
         manifest=str(box.manifest.path) if box.manifest.path else None,
+        namespaces=box.namespaces,
     )

@@ -1,14 +1,15 @@
 """The entries of a manifest as checked values: one table in, one frozen value out, nothing run.
 
-`[[tool]]`, `[[hook]]`, `[core]`, `[[plugin]]`, `[[openapi]]` and `[tools.sandbox]` each have a
-value here and a function that reads their table. `manifest` calls them; `tools` turns the
-values into things that run.
+`[[tool]]`, `[[hook]]`, `[core]` and `[tools.sandbox]` each have a value here and a function that
+reads their table. `manifest` calls them; `tools` turns the values into things that run. Plugins and
+OpenAPI documents, which `extensions` reads, end as the same values.
 """
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from codemode.core.jsonsafe import NotJson, adapt
 from codemode.core.names import build_tool_id, did_you_mean
@@ -58,13 +59,6 @@ _HOOK_FIELDS = {
     "timeoutMs": Field("integer"),
 }
 _CORE_FIELDS = {"tools": Field("texts", CORE_TOOLS), "roots": Field("texts")}
-_PLUGIN_FIELDS = {"module": Field("text"), "entryPoint": Field("text"), "id": Field("text")}
-_OPENAPI_FIELDS = {
-    "spec": Field("text", required=True),
-    "owner": Field("text", required=True),
-    "baseUrl": Field("text"),
-    "headers": Field("named texts"),
-}
 _SANDBOX_FIELDS = {"enabled": Field("flag"), "tools": Field("table")}
 _SANDBOX_TOOLS_FIELDS = {"allow": Field("texts"), "alsoAllow": Field("texts"), "deny": Field("texts")}
 
@@ -76,19 +70,45 @@ class PythonTarget(NamedTuple):
     function: str
 
 
+class LoadedFunction(NamedTuple):
+    """A function that is here already: a plugin brought it."""
+
+    function: Callable[..., Any]
+
+
 class CommandTemplate(NamedTuple):
     """An argument list with `{property}` placeholders, run without a shell."""
 
     argv: tuple[str, ...]
 
 
+PlaceKind = Literal["path", "query", "header", "body"]
+
+
+class Place(NamedTuple):
+    """Where a property goes in a request, under which name there.
+
+    joint: What the items of a list are joined by; None repeats the name for each.
+    keyed: An object's members are written `name[key]`, not `key`.
+    """
+
+    kind: PlaceKind
+    name: str
+    joint: str | None = None
+    keyed: bool = False
+
+
 class HttpTemplate(NamedTuple):
-    """A request with `{property}` placeholders in URL and headers."""
+    """A request with `{property}` placeholders in URL and headers.
+
+    `places` says where each property goes; without them the method decides.
+    """
 
     method: str
     url: str
     headers: dict[str, str]
     body: str = "json"
+    places: Mapping[str, Place] | None = None
 
 
 class Script(NamedTuple):
@@ -103,7 +123,7 @@ class Script(NamedTuple):
     fail_nth: int = 0
 
 
-ToolExecutor = PythonTarget | CommandTemplate | HttpTemplate | Script
+ToolExecutor = PythonTarget | LoadedFunction | CommandTemplate | HttpTemplate | Script
 
 
 class ToolEntry(NamedTuple):
@@ -125,7 +145,7 @@ class ToolEntry(NamedTuple):
 class HookEntry(NamedTuple):
     """One `[[hook]]`; the only event is `before_tool_call`."""
 
-    executor: PythonTarget | CommandTemplate
+    executor: PythonTarget | LoadedFunction | CommandTemplate
     timeout_ms: int | None
     where: Where
 
@@ -135,25 +155,6 @@ class CoreEntry(NamedTuple):
 
     tools: tuple[str, ...] = ()
     roots: tuple[Path, ...] = ()
-
-
-class PluginEntry(NamedTuple):
-    """One `[[plugin]]`: its id, and where its `register` is found."""
-
-    id: str
-    module: str | None
-    entry_point: str | None
-    where: Where
-
-
-class OpenApiEntry(NamedTuple):
-    """One `[[openapi]]`: a document on disk whose operations become tools of `owner`."""
-
-    spec: Path
-    owner: str
-    base_url: str | None
-    headers: dict[str, str]
-    where: Where
 
 
 class SandboxGate(NamedTuple):
@@ -184,8 +185,7 @@ def parse_tool(table: Json, where: Where, folder: Path) -> ToolEntry:
     if owner is None:
         where.fail('a tool with source = "plugin" needs an owner; add owner = "…".')
     check_owner(owner, where.at("owner"))
-    if not name.isprintable():
-        where.at("name").fail(f"found {shown(name)}; a tool's name holds printable characters only.")
+    check_name(name, where.at("name"))
     parameters, executor = _read_parameters(fields, where, folder), _parse_executor(fields, where)
     if isinstance(executor, HttpTemplate):
         _check_url_names(executor.url, parameters, where.at("http.url"))
@@ -202,6 +202,16 @@ def parse_tool(table: Json, where: Where, folder: Path) -> ToolEntry:
         timeout_ms=_positive(fields, "timeoutMs", where),
         where=where,
     )
+
+
+def check_name(name: str, where: Where) -> None:
+    """Refuse a tool's name that no one can read or type.
+
+    Raises:
+        InvalidConfig: It holds a control character.
+    """
+    if not name.isprintable():
+        where.fail(f"found {shown(name)}; a tool's name holds printable characters only.")
 
 
 def check_owner(owner: str, where: Where) -> None:
@@ -221,7 +231,7 @@ def parse_hook(table: Json, where: Where) -> HookEntry:
         InvalidConfig: A wrong key or value, or not exactly one of `python` and `command`.
     """
     fields = check_table(table, _HOOK_FIELDS, where)
-    kind = _exactly_one(fields, ("python", "command"), where)
+    kind = exactly_one(fields, ("python", "command"), where)
     executor = _parse_target(fields, where) if kind == "python" else _parse_command(fields, where)
     return HookEntry(executor, _positive(fields, "timeoutMs", where), where)
 
@@ -241,32 +251,6 @@ def parse_core(table: Json, where: Where, folder: Path) -> CoreEntry:
     if not roots and set(tools) - {"http_request"}:
         where.fail('these tools need roots, the folders that they may touch; add roots = ["."].')
     return CoreEntry(tools, roots)
-
-
-def parse_plugin(table: Json, where: Where) -> PluginEntry:
-    """Check one `[[plugin]]`; its id is `id`, else the module's or entry point's name.
-
-    Raises:
-        InvalidConfig: A wrong key, not exactly one of `module` and `entryPoint`, or a bad id.
-    """
-    fields = check_table(table, _PLUGIN_FIELDS, where)
-    kind = _exactly_one(fields, ("module", "entryPoint"), where)
-    plugin_id: str = fields.get("id") or fields[kind]
-    check_owner(plugin_id, where.at("id"))
-    return PluginEntry(plugin_id, fields.get("module"), fields.get("entryPoint"), where)
-
-
-def parse_openapi(table: Json, where: Where, folder: Path) -> OpenApiEntry:
-    """Check one `[[openapi]]`; the document itself is read when its tools are built.
-
-    Raises:
-        InvalidConfig: A wrong key or value.
-    """
-    fields = check_table(table, _OPENAPI_FIELDS, where)
-    check_owner(fields["owner"], where.at("owner"))
-    return OpenApiEntry(
-        folder / fields["spec"], fields["owner"], fields.get("baseUrl"), fields.get("headers", {}), where
-    )
 
 
 def parse_sandbox(table: Json, where: Where) -> SandboxGate:
@@ -290,7 +274,18 @@ def _read_parameters(fields: dict[str, Json], where: Where, folder: Path) -> dic
     schema: Json = fields.get("parameters", {"type": "object", "properties": {}})
     if "parametersFile" in fields:
         place = where.at("parametersFile")
-        schema = _read_json(folder / fields["parametersFile"], place)
+        schema = read_json(folder / fields["parametersFile"], place)
+    return check_parameters(schema, place)
+
+
+def check_parameters(schema: Json, place: Where) -> dict[str, Json]:
+    """Return a copy of the JSON Schema of a tool's input.
+
+    Raises:
+        InvalidConfig: It is no JSON Schema, or not one of an object.
+
+    Contract: manifest:schema:checked
+    """
     try:
         schema = adapt(schema)
     except NotJson as error:
@@ -321,7 +316,12 @@ def _object_fault(schema: Json) -> str | None:
     return None if kind == "object" or (isinstance(kind, list) and "object" in kind) else 'its type must be "object"'
 
 
-def _read_json(path: Path, where: Where) -> Json:
+def read_json(path: Path, where: Where) -> Json:
+    """Return what a JSON file holds.
+
+    Raises:
+        InvalidConfig: It cannot be read, or is no JSON; the message says where.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -335,7 +335,7 @@ def _read_json(path: Path, where: Where) -> Json:
 
 
 def _parse_executor(fields: dict[str, Json], where: Where) -> ToolExecutor:
-    kind = _exactly_one(fields, _EXECUTORS, where)
+    kind = exactly_one(fields, _EXECUTORS, where)
     if kind not in _SCRIPTED:
         for key in ("delayMs", "failNth"):
             if key in fields:
@@ -380,7 +380,12 @@ def _check_url_names(url: str, parameters: dict[str, Json], where: Where) -> Non
             where.fail(f"{{{name}}} is no property of the tool's parameters.{did_you_mean(name, properties)}")
 
 
-def _exactly_one(fields: dict[str, Json], kinds: tuple[str, ...], where: Where) -> str:
+def exactly_one(fields: dict[str, Json], kinds: tuple[str, ...], where: Where) -> str:
+    """Return which of these keys a table has.
+
+    Raises:
+        InvalidConfig: It has none, or several.
+    """
     given = [kind for kind in kinds if kind in fields]
     if len(given) != 1:
         found = "none" if not given else " and ".join(given)

@@ -21,17 +21,14 @@ from codemode.definitions import (
     APPROVALS,
     CoreEntry,
     HookEntry,
-    OpenApiEntry,
-    PluginEntry,
     SandboxGate,
     ToolEntry,
     parse_core,
     parse_hook,
-    parse_openapi,
-    parse_plugin,
     parse_sandbox,
     parse_tool,
 )
+from codemode.extensions import OpenApiEntry, PluginEntry, check_plugin_ids, parse_openapi, parse_plugin
 
 FILE_NAME = "codemode.toml"
 _VARIABLE = "CODEMODE_MANIFEST"
@@ -96,6 +93,14 @@ class Manifest(NamedTuple):
         """Return the settings of an agent: its own over the global ones, field by field."""
         return self.agents.get(agent_id, self.code_mode)
 
+    def with_tools(self, tools: tuple[ToolEntry, ...]) -> "Manifest":
+        """Return the manifest with more tools, as a program brings them.
+
+        Raises:
+            InvalidConfig: An id is taken already.
+        """
+        return self._replace(tools=_unique((*self.tools, *tools), self.core)) if tools else self
+
 
 def find_manifest(start: Path, environment: Mapping[str, str] = os.environ) -> Path | None:
     """Return the manifest that `CODEMODE_MANIFEST` names, else the nearest one upward, else None.
@@ -139,7 +144,7 @@ def load_manifest(path: Path | None) -> Manifest:
         tools=_unique(entries, core),
         core=core,
         hooks=_each(document, "hook", where, parse_hook),
-        plugins=_each(document, "plugin", where, parse_plugin),
+        plugins=check_plugin_ids(_each(document, "plugin", where, parse_plugin)),
         openapi=_each(document, "openapi", where, lambda table, place: parse_openapi(table, place, folder)),
         mcp=_parse_mcp(document, where, folder),
     )

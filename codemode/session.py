@@ -24,6 +24,7 @@ from codemode.hooks import Hook
 from codemode.live.admission import admit_cell
 from codemode.live.attempt import Attempt
 from codemode.live.journal import Listener
+from codemode.live.reach import Reach
 from codemode.live.residents import Residents
 from codemode.live.service import Surroundings
 from codemode.live.vm import Vm
@@ -147,6 +148,8 @@ class Session:
         self._record_start(run_id, given)
         context = self._context(run_id, self.agent_run_id, limits)
         given = await admit_cell(given, parts.hooks, context, around.redactor, parts.config.languages)
+        catalog, attempt.namespaces = await self._reach.open(context, deadline, kept=keep is not None)
+        attempt.scope = (catalog.scope_digest, catalog.scope_text())
         bridge = Bridge(catalog, parts.executor, limits)
         run = self._residents.enter(attempt, Vm(parts.pool, limits, deadline), bridge, context)
         start = partial(_start, given, limits, attempt.scope, keep)
@@ -166,8 +169,9 @@ class Session:
         self._follow(claimed)
         limits = claimed.run.limits._replace(timeout_ms=timeout_ms)
         vm = Vm(parts.pool, limits, deadline, claimed.snapshot)
-        bridge = Bridge(self._catalog_of(claimed), parts.executor, limits)
-        run = self._residents.enter(attempt, vm, bridge, self._context(run_id, attempt.agent_run_id, limits))
+        context = self._context(run_id, attempt.agent_run_id, limits)
+        bridge = Bridge(self._reach.reopen(claimed, context), parts.executor, limits)
+        run = self._residents.enter(attempt, vm, bridge, context)
         run.wait_id = f"wait_{os.urandom(6).hex()}"
         around.journal.record(WaitStarted(run_id, _now_ms(), run.wait_id))
         run.take_up(claimed)

@@ -23,7 +23,8 @@ class Attempt:
     """What one call of a session has come to.
 
     `run_id` is set once there is a run of ours, `run` once it is driven. `scope` is what its guest
-    sees, `namespaces` what a later process must know of that. `claimed` says that the run had begun in an earlier attempt, `dispatched` that a nested call of it started there,
+    sees, `namespaces` what a later process must know to open them again. `claimed` says that the
+    run had begun in an earlier attempt, `dispatched` that a nested call of it started there,
     `suspended` that it waits now.
     """
 

@@ -1,11 +1,14 @@
 """HTTP tools: one request from a template, one JSON value or text back.
 
 Properties fill `{placeholders}` in URL and headers; the others go to the query of a GET, HEAD
-or DELETE, else to a JSON or form body. Redirects and sizes are bounded, configured headers
-never follow a redirect to another origin, and one client serves all calls of a session.
+or DELETE, else to a JSON or form body. A template with `places` says of each property where it
+goes. Redirects and sizes are bounded, configured headers never follow a redirect to another
+origin, and one client serves all calls of a session.
 """
 
 import json
+from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -19,7 +22,7 @@ from codemode.core.limits import (
 )
 from codemode.core.tables import Where
 from codemode.core.types import Json, RunContext
-from codemode.definitions import HttpTemplate
+from codemode.definitions import HttpTemplate, Place
 from codemode.tools.templates import Placeholders, Variables, as_text
 from codemode.tools.threads import Threads
 
@@ -30,6 +33,7 @@ _HARMLESS_HEADERS = frozenset(
     {"accept", "accept-encoding", "accept-language", "cache-control", "content-type", "user-agent"}
 )
 _FORM = "application/x-www-form-urlencoded"
+_JSON = "application/json"
 _IN_QUERY = frozenset({"GET", "HEAD", "DELETE"})
 
 
@@ -98,10 +102,10 @@ class HttpTool:
     def __init__(
         self, template: HttpTemplate, placeholders: Placeholders, where: Where, variables: Variables, client: HttpClient
     ) -> None:
-        """Keep the template; variables are expanded at the first call."""
+        """Keep the template; `where` is its place, and variables are expanded at the first call."""
         self._template = template
         self._placeholders = placeholders
-        self._where = where.at("http")
+        self._where = where
         self._variables = variables
         self._client = client
         self._expanded: HttpTemplate | None = None
@@ -147,17 +151,39 @@ class HttpTool:
 
     def _request(self, given: dict[str, Json]) -> Request:
         template, fill = self._template_with_variables(), self._placeholders.fill
+        if template.places is not None:
+            return self._placed(template, template.places, given)
         headers = {name: fill(text, given, _header_text) for name, text in template.headers.items()}
-        url = fill(template.url, given, lambda _, text: quote(text, safe=""))
-        if _steps(url) - _steps(template.url):
-            raise InvalidInput('a property would turn the path into "." or ".."')
+        url = self._fill_url(template.url, given)
         rest = {name: value for name, value in given.items() if name not in self._named}
         if template.method in _IN_QUERY:
             return Request(template.method, _with_query(url, _encode(rest)), headers)
         if template.body == "form":
             return Request(template.method, url, {"Content-Type": _FORM} | headers, _encode(rest).encode())
-        body = json.dumps(rest, ensure_ascii=False).encode()
-        return Request(template.method, url, {"Content-Type": "application/json"} | headers, body)
+        return Request(template.method, url, {"Content-Type": _JSON} | headers, _json_body(rest))
+
+    def _placed(self, template: HttpTemplate, places: Mapping[str, Place], given: dict[str, Json]) -> Request:
+        """Put each property where its place is; the configured headers win over those of the input."""
+        pairs: dict[str, list[tuple[str, str]]] = {"path": [], "query": [], "header": []}
+        body: bytes | None = None
+        headers: dict[str, str] = {}
+        for name, value in given.items():
+            place = places[name]
+            if place.kind != "body":
+                pairs[place.kind] += _pairs(place, value)
+            elif template.body == "form":
+                headers["Content-Type"], body = _FORM, _encode(value).encode()
+            else:
+                headers["Content-Type"], body = _JSON, _json_body(value)
+        headers |= {name: _header_text(name, text) for name, text in pairs["header"]} | template.headers
+        url = self._fill_url(template.url, dict(pairs["path"]))
+        return Request(template.method, _with_query(url, urlencode(pairs["query"])), headers, body)
+
+    def _fill_url(self, url: str, given: Mapping[str, Json]) -> str:
+        filled = self._placeholders.fill(url, given, lambda _, text: quote(text, safe=""))
+        if _steps(filled) - _steps(url):
+            raise InvalidInput('a property would turn the path into "." or ".."')
+        return filled
 
 
 def _open_client() -> "httpx2.AsyncClient":
@@ -228,6 +254,25 @@ def _with_query(url: str, query: str) -> str:
     if not query:
         return url
     return url + ("&" if "?" in url else "?") + query
+
+
+def _json_body(value: Json) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _pairs(place: Place, value: Json) -> list[tuple[str, str]]:
+    """Return what a value is written as, name by name; null is left out."""
+    if value is None:
+        return []
+    if isinstance(value, dict):
+        members = [(str(key), as_text(item)) for key, item in value.items()]
+        if place.keyed:
+            return [(f"{place.name}[{key}]", text) for key, text in members]
+        return members if place.joint is None else [(place.name, place.joint.join(chain(*members)))]
+    if not isinstance(value, list):
+        return [(place.name, as_text(value))]
+    texts = [as_text(item) for item in value]
+    return [(place.name, text) for text in texts] if place.joint is None else [(place.name, place.joint.join(texts))]
 
 
 def _encode(rest: dict[str, Json]) -> str:

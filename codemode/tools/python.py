@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 from codemode.core.names import did_you_mean
 from codemode.core.tables import Where
 from codemode.core.types import Json, RunContext
-from codemode.definitions import PythonTarget
+from codemode.definitions import LoadedFunction, PythonTarget
 from codemode.tools.threads import Threads
 
 
 class PythonFunction:
     """One python target: `run` it, or `load` it without running it."""
 
-    def __init__(self, target: PythonTarget, folder: Path, where: Where, threads: Threads) -> None:
+    def __init__(self, target: PythonTarget | LoadedFunction, folder: Path, where: Where, threads: Threads) -> None:
         """Keep what to import; nothing is imported yet."""
         self._target = target
         self._folder = folder
@@ -77,6 +77,8 @@ class PythonFunction:
 
     def _import(self) -> Callable[..., Any]:
         target = self._target
+        if isinstance(target, LoadedFunction):
+            return target.function
         found: Any = import_module(target.module, self._folder, self._where)
         for step in target.function.split("."):
             if not hasattr(found, step):

@@ -7,13 +7,21 @@ imported, started or opened before the first call.
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from codemode.core.errors import CodeModeError
 from codemode.core.limits import HOOK_TIMEOUT_MS
 from codemode.core.tables import Where
 from codemode.core.types import Json, RunContext, ToolSpec
-from codemode.definitions import CommandTemplate, CoreEntry, HookEntry, HttpTemplate, PythonTarget, ToolEntry
+from codemode.definitions import (
+    CommandTemplate,
+    CoreEntry,
+    HookEntry,
+    HttpTemplate,
+    LoadedFunction,
+    PythonTarget,
+    ToolEntry,
+)
 from codemode.hooks import Hook
 from codemode.manifest import Manifest
 from codemode.tools.command import CommandTool
@@ -73,6 +81,10 @@ class Toolset:
         await self._client.close()
         self._threads.close()
 
+    def off_loop(self, function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+        """Return a function as one to await: if it is not asynchronous itself, it runs in a thread."""
+        return self._build_function(LoadedFunction(function), Where("")).run
+
     def _build_core(self, entry: CoreEntry) -> list[ToolSpec]:
         if not entry.tools:
             return []
@@ -101,19 +113,20 @@ class Toolset:
     def _build_runner(self, entry: ToolEntry, where: Where) -> _Runner:
         placeholders = Placeholders(entry.parameters.get("properties", {}))
         match entry.executor:
-            case PythonTarget() as target:
+            case (PythonTarget() | LoadedFunction()) as target:
                 return PythonTool(self._build_function(target, where), where)
             case CommandTemplate() as template:
                 return CommandTool(template, placeholders, self._folder, where, self._variables)
             case HttpTemplate() as template:
-                return HttpTool(template, placeholders, where, self._variables, self._client)
+                place = where.at("http") if template.places is None else where
+                return HttpTool(template, placeholders, place, self._variables, self._client)
             case script:
                 return ScriptedTool(script)
 
     def _build_hook(self, entry: HookEntry) -> Hook:
         where = _without_folders(entry.where)
         run: Callable[[dict[str, Json]], Awaitable[Json]]
-        if isinstance(entry.executor, PythonTarget):
+        if not isinstance(entry.executor, CommandTemplate):
             function = self._build_function(entry.executor, where)
             run, self._probes[where.key] = function.run, function.load
         else:
@@ -121,7 +134,7 @@ class Toolset:
             run, self._probes[where.key] = command.run, command.probe
         return Hook(where.key, run, entry.timeout_ms or HOOK_TIMEOUT_MS)
 
-    def _build_function(self, target: PythonTarget, where: Where) -> PythonFunction:
+    def _build_function(self, target: PythonTarget | LoadedFunction, where: Where) -> PythonFunction:
         return PythonFunction(target, self._folder, where.at("python"), self._threads)
 
 

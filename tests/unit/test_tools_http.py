@@ -19,7 +19,7 @@ from tests.requirements import requirement
 from tests.support.tools import make_context
 
 CONTEXT = make_context()
-WHERE = Where("codemode.toml", "tool[0]")
+WHERE = Where("codemode.toml", "tool[0].http")
 
 
 class Echo(BaseHTTPRequestHandler):

@@ -1,0 +1,71 @@
+"""What one run can reach: the session's catalog, and beside it the namespaces of that run alone.
+
+A new run opens its namespaces once; what a later process needs to know of them is stored with the
+run. A run that goes on keeps what it began with, under today's policy.
+"""
+
+import asyncio
+import json
+
+from codemode.catalog import Catalog, build_catalog
+from codemode.core.errors import TurnTimeout
+from codemode.core.types import RunContext
+from codemode.namespaces import Namespaces, Opened
+from codemode.policy import Policy
+from codemode.store.port import Claimed
+
+
+class Reach:
+    """Opens and reopens what the runs of one session can reach."""
+
+    def __init__(self, catalog: Catalog, policy: Policy, namespaces: Namespaces) -> None:
+        """Keep what all runs of the session share."""
+        self.catalog = catalog
+        self._policy = policy
+        self._namespaces = namespaces
+        self._kept: Opened | None = None
+
+    async def open(self, context: RunContext, deadline: float, *, kept: bool = False) -> Opened:
+        """Return the catalog of a new run.
+
+        Args:
+            context: The run's.
+            deadline: Of its `exec`, by the loop's clock.
+            kept: The run's cells share one VM, as in the REPL: the first of them opens for all.
+
+        Raises:
+            InvalidConfig: A namespace could not be opened.
+            TurnTimeout: Opening them took too long.
+
+        Contract: namespaces:scope:once, namespaces:scope:deadline
+        """
+        if kept and self._kept is not None:
+            return self._kept
+        is_over = False
+        try:
+            async with asyncio.timeout_at(deadline):
+                opened = await self._namespaces.open(self.catalog, context._replace(aborted=lambda: is_over))
+        except TimeoutError as error:
+            raise TurnTimeout("the deadline (timeoutMs) passed while the namespaces of plugins were opened") from error
+        except BaseException:
+            is_over = True
+            raise
+        if kept:
+            self._kept = opened
+        return opened
+
+    def reopen(self, claimed: Claimed, context: RunContext) -> Catalog:
+        """Return what is still there of the tools and paths that a run began with, under today's policy.
+
+        Contract: session:wait:keeps-catalog, namespaces:wait:same
+        """
+        catalog = self._tools_of(claimed)
+        written = claimed.carry.get("namespaces")
+        return catalog if written is None else self._namespaces.reopen(catalog, written, context)
+
+    def _tools_of(self, claimed: Claimed) -> Catalog:
+        if claimed.scope == self.catalog.scope_digest:
+            return self.catalog
+        known = {entry["id"] for entry in json.loads(json.loads(claimed.scope_text)["tools"])}
+        tools = [tool for tool in self.catalog.tools if tool.source == "mcp" or tool.id in known]
+        return build_catalog(tools, self._policy, claimed.run.limits).with_scope(self.catalog.scope)
