@@ -18,6 +18,7 @@ from codemode.core.limits import MAX_MCP_PAGES
 from codemode.core.types import Json
 
 _FORMAT = 1
+_KEPT_S = 30 * 86_400  # each new value of a variable is a new file; a token may change every hour
 Request = Callable[[str, Mapping[str, Json]], Awaitable[dict[str, Json]]]
 
 
@@ -80,11 +81,11 @@ class ListingCache:
             return None
         match kept:
             case {
-                "format": 1,
+                "format": format_,
                 "listedAt": int() | float() as listed_at,
                 "capabilities": dict(capabilities),
                 "tools": list(tools),
-            }:
+            } if format_ == _FORMAT:
                 return Listing(listed_at, capabilities, tools)
         return None
 
@@ -106,6 +107,12 @@ class ListingCache:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
             Path(temporary).replace(self._file(fingerprint))
+            self._forget_old(listing.listed_at)
+
+    def _forget_old(self, now: float) -> None:
+        for file in self._folder.iterdir():
+            if file.stat().st_mtime < now - _KEPT_S:
+                file.unlink()
 
     def _file(self, fingerprint: str) -> Path:
         return self._folder / f"{fingerprint[:32]}.json"

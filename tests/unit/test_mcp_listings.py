@@ -1,6 +1,7 @@
 """Tool lists on disk, and the cache that keeps servers from being started."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,18 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     ListingCache(tmp_path).save("e" * 64, LISTING._replace(tools=tower))
 
     assert ListingCache(tmp_path).load("e" * 64) is None
+
+
+@requirement("mcp:cache:private")
+def test_lists_that_nobody_asked_for_in_a_month_are_forgotten(tmp_path: Path) -> None:
+    """So that a token that changes every hour does not fill the disk."""
+    cache = ListingCache(tmp_path)
+    for name in ("a", "b"):
+        cache.save(name * 64, LISTING)
+    os.utime(tmp_path / "mcp" / f"{'a' * 32}.json", (0, 0))
+    cache.save("c" * 64, LISTING._replace(listed_at=31 * 86_400.0))
+
+    assert sorted(file.name[0] for file in (tmp_path / "mcp").iterdir()) == ["b", "c"]
 
 
 def test_the_cache_folder_follows_its_variable_and_the_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
