@@ -39,8 +39,15 @@ REQUIREMENTS = {
         "ours",
         "Cancelling the coroutine of an exec aborts its run and leaves nothing behind.",
     ),
+    "session:faults:walk": (
+        "contract 5",
+        "Whatever moment a process is killed at, no call is made twice, no result is lost, no run is stuck.",
+    ),
     "session:close:live-aborted": ("contract 4", "Ending a session aborts what is live in it."),
-    "session:keep:state": ("contract 13", "A cell that is to be kept leaves a snapshot, from which the next one goes on."),
+    "session:keep:state": (
+        "contract 13",
+        "A cell that is to be kept leaves a snapshot, from which the next one goes on.",
+    ),
     "session:close:calls-interrupted": (
         "contract 5",
         "A call whose process ends is rejected, saying that it was interrupted and may have taken effect.",
