@@ -43,6 +43,14 @@ class SearchAnswer(NamedTuple):
     hint: str | None
 
 
+class _ScopeText(NamedTuple):
+    """The guest's globals as text and digest, and the scope's own texts that they were made of."""
+
+    of: tuple[str, str, str]
+    text: bytes
+    digest: str
+
+
 class _Listing:
     """What depends on the tools alone; catalogs of different scopes share one."""
 
@@ -50,6 +58,23 @@ class _Listing:
         self.tools = tools
         self.own = tuple(tool for tool in tools if tool.source != "mcp")
         self.by_id = {tool.id: tool for tool in tools}
+        self._last: _ScopeText | None = None
+
+    def scope_text(self, scope: GuestScope) -> _ScopeText:
+        """Return the text for a scope; the last is kept, because the scopes of runs mostly say the same."""
+        of = (scope.mcp, scope.files, scope.namespaces)
+        if self._last is None or self._last.of != of:
+            mcp, files, namespaces = of
+            names = _compact(self.names)
+            texts = {"tools": self.entries_text, "names": names, "mcp": mcp, "files": files, "namespaces": namespaces}
+            text = _compact(texts).encode()
+            self._last = _ScopeText(of, text, hashlib.sha256(text).hexdigest())
+        return self._last
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        named = self.by_safe_name.items()
+        return {safe: tools[0].id for safe, tools in named if len(tools) == 1 and not is_reserved_property(safe)}
 
     @cached_property
     def index(self) -> "SearchIndex":
@@ -115,8 +140,7 @@ class Catalog:
 
         Contract: catalog:names:collisions, catalog:names:reserved
         """
-        named = self._listing.by_safe_name.items()
-        return {safe: tools[0].id for safe, tools in named if len(tools) == 1 and not is_reserved_property(safe)}
+        return dict(self._listing.names)
 
     def resolve(self, id_or_name: Json) -> ToolSpec:
         """Return the tool of this id, else the only one of this name; never an MCP tool.
@@ -188,24 +212,12 @@ class Catalog:
 
         Contract: catalog:scope:texts
         """
-        return self._scope_text
+        return self._listing.scope_text(self.scope).text
 
-    @cached_property
+    @property
     def scope_digest(self) -> str:
         """The SHA-256 of `scope_text`, in hex: equal digests mean equal globals."""
-        return hashlib.sha256(self._scope_text).hexdigest()
-
-    @cached_property
-    def _scope_text(self) -> bytes:
-        scope = self.scope
-        texts = {
-            "tools": self._listing.entries_text,
-            "names": _compact(self.names()),
-            "mcp": scope.mcp,
-            "files": scope.files,
-            "namespaces": scope.namespaces,
-        }
-        return _compact(texts).encode()
+        return self._listing.scope_text(self.scope).digest
 
     @cached_property
     def _mcp_paths(self) -> dict[str, str]:
