@@ -186,7 +186,7 @@ class Connection:
         """Shake hands without the SDK and wait for a call; say whether there is one to be made."""
         greeting = Greeting(process, self._listener)
         try:
-            await greeting.shake_hands(self._spec.start_timeout_ms)
+            await greeting.shake_hands()
         except RequestFailed as error:
             if error.reason == "refused":
                 self._cause = "protocol", f"answered the handshake with {error}."

@@ -40,21 +40,23 @@ class Greeting:
         self._turn = asyncio.Lock()
         self.hello: dict[str, Any] = {}
 
-    async def shake_hands(self, timeout_ms: int) -> None:
+    async def shake_hands(self) -> None:
         """Initialize the conversation, offering no capabilities: nobody is there to answer a server.
 
+        It waits for as long as it is let; whoever starts a server bounds the whole start.
+
         Raises:
-            RequestFailed: No answer, a refusal, or an answer that is not MCP.
+            RequestFailed: The connection ended, a refusal, or an answer that is not MCP.
         """
         client = {"name": "codemode", "version": __version__}
         params = {"protocolVersion": PROTOCOL_VERSIONS[0], "capabilities": {}, "clientInfo": client}
-        self.hello = await self.request("initialize", params, timeout_ms)
+        self.hello = await self.request("initialize", params, None)
         version = self.hello.get("protocolVersion")
         if version not in PROTOCOL_VERSIONS or not isinstance(self.hello.get("capabilities"), dict):
             raise RequestFailed("refused", f"protocol version {json.dumps(version)}, which is not known here")
         self._send({"method": "notifications/initialized"})
 
-    async def request(self, method: str, params: Mapping[str, Json], timeout_ms: int) -> dict[str, Json]:
+    async def request(self, method: str, params: Mapping[str, Json], timeout_ms: int | None) -> dict[str, Json]:
         """Send a request and return its result.
 
         Raises:
@@ -65,7 +67,7 @@ class Greeting:
             id_ = f"first-{self._count}"  # a text, so that it is never one of the SDK's numbers
             self._send({"id": id_, "method": method, "params": dict(params)})
             try:
-                async with asyncio.timeout(timeout_ms / 1000):
+                async with asyncio.timeout(timeout_ms and timeout_ms / 1000):
                     return await self._answer(id_)
             except TimeoutError as error:
                 self._send({"method": "notifications/cancelled", "params": {"requestId": id_}})
