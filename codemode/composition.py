@@ -21,7 +21,6 @@ from codemode.hooks import Hook
 from codemode.live.journal import Journal, Listener
 from codemode.live.service import Surroundings
 from codemode.manifest import Manifest, load_manifest
-from codemode.namespaces import Namespace, Namespaces
 from codemode.policy import Policy
 from codemode.session import Identity, Parts, Session
 from codemode.store.place import state_dir
@@ -32,6 +31,7 @@ from codemode.supervisor.spawn import Child
 
 if TYPE_CHECKING:
     from codemode.mcp.connections import McpListing
+    from codemode.namespaces import Namespace, Namespaces
 
 MAX_WORKERS = 4  # more cells at once than cores only take turns
 
@@ -41,7 +41,7 @@ class Toolbox(NamedTuple):
 
     servers: What its MCP servers offer: failures, warnings, ages; None without servers.
     notes: Sentences about definitions that were not used.
-    namespaces: Of its plugins; which of them a run sees depends on its catalog.
+    namespaces: Of its plugins, None without any; which of them a run sees depends on its catalog.
     """
 
     manifest: Manifest
@@ -52,7 +52,7 @@ class Toolbox(NamedTuple):
     hooks: tuple[Hook, ...] = ()
     servers: "McpListing | None" = None
     notes: tuple[str, ...] = ()
-    namespaces: Namespaces = Namespaces()
+    namespaces: "Namespaces | None" = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class _Brought(NamedTuple):
 
     tools: tuple[ToolEntry, ...] = ()
     hooks: tuple[HookEntry, ...] = ()
-    namespaces: tuple[Namespace, ...] = ()
+    namespaces: "tuple[Namespace, ...]" = ()
     notes: tuple[str, ...] = ()
 
 
@@ -123,14 +123,14 @@ def _add_tools(stack: AsyncExitStack, box: Toolbox) -> Toolbox:
     whole = manifest._replace(tools=(*manifest.tools, *brought.tools), hooks=(*manifest.hooks, *brought.hooks))
     toolset = Toolset(whole, box.redactor.learn)
     stack.push_async_callback(toolset.close)
-    return box._replace(
-        catalog=box.catalog.extend(toolset.tools, box.policy),
-        hooks=toolset.hooks,
-        notes=brought.notes,
-        namespaces=Namespaces(
-            each._replace(create_scope=toolset.off_loop(each.create_scope)) for each in brought.namespaces
-        ),
-    )
+    catalog = box.catalog.extend(toolset.tools, box.policy)
+    box = box._replace(catalog=catalog, hooks=toolset.hooks, notes=brought.notes)
+    if not brought.namespaces:
+        return box
+    from codemode.namespaces import Namespaces  # loaded already, with the plugins
+
+    off_loop = (each._replace(create_scope=toolset.off_loop(each.create_scope)) for each in brought.namespaces)
+    return box._replace(namespaces=Namespaces(off_loop))
 
 
 def _bring(manifest: Manifest) -> _Brought:
@@ -153,13 +153,11 @@ def _bring(manifest: Manifest) -> _Brought:
 
 def _add_prompts(box: Toolbox) -> Toolbox:
     """Let `exec` say what the visible namespaces are; their scopes are made for each run."""
+    if box.namespaces is None:
+        return box
     scope = box.catalog.scope
     prompts = (*scope.prompts, *box.namespaces.prompts(box.catalog))
-    return (
-        box
-        if prompts == scope.prompts
-        else box._replace(catalog=box.catalog.with_scope(scope._replace(prompts=prompts)))
-    )
+    return box._replace(catalog=box.catalog.with_scope(scope._replace(prompts=prompts)))
 
 
 async def _add_servers(stack: AsyncExitStack, box: Toolbox, refresh: bool) -> Toolbox:

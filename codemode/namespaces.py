@@ -99,13 +99,6 @@ class Namespace(NamedTuple):
         raise InvalidConfig(f"the namespace {self.id} of the plugin {self.plugin_id}: {sentence}")
 
 
-class Opened(NamedTuple):
-    """A catalog with the namespaces of one run, and what a later process needs to open them again."""
-
-    catalog: Catalog
-    written: Json = None
-
-
 def check_global_name(name: str, where: Where) -> None:
     """Refuse a global that a cell could not name, or that would hide something.
 
@@ -134,11 +127,12 @@ class Namespaces:
         """
         return tuple(_prompt(each) for each in self._registered if each.find_tools(catalog) is not None)
 
-    async def open(self, catalog: Catalog, context: RunContext) -> Opened:
+    async def open(self, catalog: Catalog, context: RunContext) -> tuple[Catalog, Json]:
         """Make the scopes of a new run.
 
         Returns:
-            The catalog with the visible namespaces; `written` is `{id: {path: {"tool", "mapper"}}}`.
+            The catalog with the visible namespaces, and what a later process needs to open them again:
+            `{id: {path: {"tool", "mapper"}}}`, or None without any.
 
         Raises:
             InvalidConfig: A `create_scope` failed, or gave what may not cross.
@@ -148,14 +142,14 @@ class Namespaces:
         found = [(each, each.find_tools(catalog)) for each in self._registered]
         scopes = [await _open(each, tools, context) for each, tools in found if tools is not None]
         if not scopes:
-            return Opened(catalog)
+            return catalog, None
         text = json.dumps([scope.face for scope in scopes], ensure_ascii=False, separators=(",", ":"))
         if len(text.encode()) > MAX_BRIDGE_BYTES:
             names = ", ".join(scope.namespace.id for scope in scopes)
             raise InvalidConfig(f"the scopes of {names} are larger than {MAX_BRIDGE_BYTES} bytes; keep data in tools.")
         targets = {path: target for scope in scopes for path, target in scope.targets.items()}
         seen = catalog.scope._replace(namespaces=text, targets={**catalog.scope.targets, **targets})
-        return Opened(catalog.with_scope(seen), {scope.namespace.id: scope.written for scope in scopes})
+        return catalog.with_scope(seen), {scope.namespace.id: scope.written for scope in scopes}
 
     def reopen(self, catalog: Catalog, written: Json, context: RunContext) -> Catalog:
         """Return the catalog with the paths of an earlier process; its guest has the descriptors already.
@@ -166,7 +160,7 @@ class Namespaces:
         """
         targets = dict(catalog.scope.targets)
         for namespace in self._registered:
-            for path, stored in (written or {}).get(namespace.id, {}).items():
+            for path, stored in written.get(namespace.id, {}).items():
                 tool = catalog.tool(namespace.tool_id(stored["tool"]))
                 if tool is not None:
                     mapper = stored["mapper"] and _read_later(stored["mapper"], context)

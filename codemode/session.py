@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Coroutine, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codemode.bridge import Bridge
 from codemode.catalog import Catalog
@@ -28,13 +28,15 @@ from codemode.live.reach import Reach
 from codemode.live.residents import Residents
 from codemode.live.service import Surroundings
 from codemode.live.vm import Vm
-from codemode.namespaces import Namespaces
 from codemode.policy import Policy
 from codemode.runs import RunState
 from codemode.store.owner import this_process
 from codemode.store.port import Caller, Claimed, NewRun
 from codemode.supervisor.pool import WorkerPool
 from codemode.surface import ExecInput, parse_exec_input, parse_wait_input
+
+if TYPE_CHECKING:
+    from codemode.namespaces import Namespaces
 
 _SEED_BYTES = 16
 
@@ -61,7 +63,7 @@ class Parts(NamedTuple):
     config: CodeModeConfig
     hooks: tuple[Hook, ...] = ()
     manifest: str | None = None
-    namespaces: Namespaces = Namespaces()
+    namespaces: "Namespaces | None" = None
 
 
 class Session:

@@ -6,27 +6,30 @@ run. A run that goes on keeps what it began with, under today's policy.
 
 import asyncio
 import json
+from typing import TYPE_CHECKING
 
 from codemode.catalog import Catalog, build_catalog
 from codemode.core.errors import TurnTimeout
-from codemode.core.types import RunContext
-from codemode.namespaces import Namespaces, Opened
+from codemode.core.types import Json, RunContext
 from codemode.policy import Policy
 from codemode.store.port import Claimed
+
+if TYPE_CHECKING:
+    from codemode.namespaces import Namespaces  # 2 ms that a session without plugins never pays
 
 
 class Reach:
     """Opens and reopens what the runs of one session can reach."""
 
-    def __init__(self, catalog: Catalog, policy: Policy, namespaces: Namespaces) -> None:
-        """Keep what all runs of the session share."""
+    def __init__(self, catalog: Catalog, policy: Policy, namespaces: "Namespaces | None" = None) -> None:
+        """Keep what all runs of the session share; without plugins there are no namespaces."""
         self.catalog = catalog
         self._policy = policy
         self._namespaces = namespaces
-        self._kept: Opened | None = None
+        self._kept: tuple[Catalog, Json] | None = None
 
-    async def open(self, context: RunContext, deadline: float, *, kept: bool = False) -> Opened:
-        """Return the catalog of a new run.
+    async def open(self, context: RunContext, deadline: float, *, kept: bool = False) -> tuple[Catalog, Json]:
+        """Return the catalog of a new run, and what is stored of its namespaces.
 
         Args:
             context: The run's.
@@ -39,6 +42,8 @@ class Reach:
 
         Contract: namespaces:scope:once, namespaces:scope:deadline
         """
+        if self._namespaces is None:
+            return self.catalog, None
         if kept and self._kept is not None:
             return self._kept
         is_over = False
@@ -61,7 +66,9 @@ class Reach:
         """
         catalog = self._tools_of(claimed)
         written = claimed.carry.get("namespaces")
-        return catalog if written is None else self._namespaces.reopen(catalog, written, context)
+        if self._namespaces is None or written is None:
+            return catalog
+        return self._namespaces.reopen(catalog, written, context)
 
     def _tools_of(self, claimed: Claimed) -> Catalog:
         if claimed.scope == self.catalog.scope_digest:
