@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from prompt_toolkit.application import Application, get_app
-from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.buffer import Buffer, ValidationState
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, has_focus, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -73,6 +73,7 @@ class CellKeys:
             buffer.insert_text("\n" if is_pasted else "\n" + _indentation(buffer))
         else:
             self._validator.put(text, verdict)
+            buffer.validation_state = ValidationState.UNKNOWN  # else it would not ask twice about the same text
             buffer.validate_and_handle()
 
 

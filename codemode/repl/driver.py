@@ -114,7 +114,7 @@ class Driver:
                 if answer is not None:
                     decisions[call.id] = answer
         except EOFError:
-            return {}
+            decisions.clear()
         except KeyboardInterrupt:
             stage.abort(run_id)
             stage.evaluator.forget(run_id)
