@@ -17,6 +17,7 @@ from codemode.core.limits import MAX_JSON_DEPTH
 from codemode.core.types import Json
 
 _MAX_SAFE_INTEGER = 2**53
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode  # made once
 
 
 class NotJson(ValueError):
@@ -29,7 +30,7 @@ def to_text(value: Any) -> str:
     Raises:
         NotJson: Binary data, a cycle, too deep a value, or a type without a JSON form.
     """
-    return json.dumps(adapt(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _encode(adapt(value))
 
 
 def adapt(value: Any) -> Json:

@@ -26,6 +26,7 @@ from codemode.core.types import BridgeCall, BridgeMethod, BridgeReply, GuestFail
 
 _HEADER = struct.Struct(">II")
 HEADER_BYTES = _HEADER.size
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: each call waits for a frame
 
 
 class ProtocolError(Exception):
@@ -101,7 +102,7 @@ _OPS = {kind: op for op, kind in _REQUESTS.items()}
 
 def encode_frame(header: dict[str, Json], blob: bytes = b"") -> bytes:
     """Return one frame, ready to be written."""
-    head = json.dumps(header, separators=(",", ":")).encode()
+    head = _encode(header).encode()
     return _HEADER.pack(len(head), len(blob)) + head + blob
 
 

@@ -66,6 +66,7 @@ class Requests:
         self.open: dict[int, Request] = {}
         self.last_id = last_id
         self._max_nested = max_nested
+        self._nested = 0  # of those that are open
         self._settled: list[Request] = []
 
     def admit(self, calls: Sequence[BridgeCall]) -> list[Request]:
@@ -76,17 +77,18 @@ class Requests:
 
         Contract: execution:calls:capped-on-host
         """
-        opened = [Request(call) for call in calls]
-        nested = sum(request.call.method in NESTED for request in (*self.open.values(), *opened))
-        others = len(self.open) + len(opened) - nested
+        nested = self._nested + sum(call.method in NESTED for call in calls)
+        others = len(self.open) + len(calls) - nested
         if nested > self._max_nested or others > MAX_OTHER_PENDING:
             raise TooManyPendingCalls(
                 f"{nested} nested calls and {others} other requests would be open at once; at most "
                 f"{self._max_nested} (maxPendingToolCalls) and {MAX_OTHER_PENDING} may be"
             )
+        opened = [Request(call) for call in calls]
         for request in opened:
             self.open[request.call.id] = request
             self.last_id = request.call.id
+        self._nested = nested
         return opened
 
     def restore(self, recorded: Iterable[OpenCall]) -> None:
@@ -97,6 +99,7 @@ class Requests:
             request.tool_id, request.state = record.tool_id, record.state
             request.owner, request.due_ms, request.stored = record.owner, record.due_ms, True
             self.open[record.id] = request
+            self._nested += record.method in NESTED
 
     def settle(self, reply: BridgeReply) -> bool:
         """Queue a reply for delivery; False where its request is not open, or has one already."""
@@ -138,7 +141,7 @@ class Requests:
     def delivered(self, replies: Sequence[BridgeReply]) -> None:
         """Close what the guest has been told."""
         for reply in replies:
-            del self.open[reply.id]
+            self._nested -= self.open.pop(reply.id).call.method in NESTED
         del self._settled[: len(replies)]
 
     def batch(self) -> list[BridgeReply]:
