@@ -3,6 +3,7 @@
 import sys
 
 from codemode.cli.hostlink import start_early
+from codemode.cli.streams import fill_closed_streams
 
 _ABORTED = 130  # as `cli.status` has it, which is not loaded yet
 _NEED_HOST = ("run", "wait")
@@ -15,6 +16,7 @@ def main() -> int:
 
     Contract: host:start:early
     """
+    fill_closed_streams()
     try:
         if needs_host(sys.argv[1:]):
             start_early()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from codemode.cli import catalog, doctor, payload, repl, run, runs
-from codemode.cli.options import Manifest, examples
+from codemode.cli import catalog, doctor, payload, repl, run, runs, smoke
+from codemode.cli.options import Manifest, Quiet, Verbose, examples
 from codemode.cli.status import STATUS_OF_CODE, ExitStatus
 from codemode.cli.terminal import OutputLost, Terminal
 from codemode.core.errors import CodeModeError, ErrorCode, Internal, InvalidInput
@@ -26,13 +26,15 @@ app = typer.Typer(
         "codemode run -e 'return 1 + 1'",
         "codemode run -m shop/codemode.toml report.ts --timeout-ms 5000",
         "codemode catalog search 'open orders'",
+        "codemode --verbose run report.ts",
         "codemode COMMAND --help",
     ),
     no_args_is_help=True,
     rich_markup_mode=None,  # help must come at once, and rich alone takes 80 ms
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command, epilog in (*run.COMMANDS, *runs.COMMANDS, *payload.COMMANDS, *repl.COMMANDS, *doctor.COMMANDS):
+_ROOMS = (run, runs, payload, repl, smoke, doctor)
+for command, epilog in (entry for room in _ROOMS for entry in room.COMMANDS):
     app.command(epilog=epilog)(command)
 app.add_typer(catalog.app)
 
@@ -49,12 +51,16 @@ def _show_versions(ctx: typer.Context, asked: bool) -> None:
 def _before_the_command(
     ctx: typer.Context,
     manifest: Manifest = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     _version: Annotated[
         bool,
         typer.Option("--version", is_eager=True, callback=_show_versions, help="Show what this is built on."),
     ] = False,
 ) -> None:
-    ctx.obj.manifest = manifest
+    terminal: Terminal = ctx.obj
+    terminal.manifest = manifest
+    terminal.speak(quiet, verbose)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,7 +1,7 @@
 """From a request to an exit status: ask a host, show what it answers, and go on if asked to."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from codemode.cli.hostlink import run_request
 from codemode.cli.progress import Progress
@@ -10,6 +10,7 @@ from codemode.cli.source import Cell
 from codemode.cli.status import ExitStatus, status_of_result
 from codemode.cli.terminal import Terminal
 from codemode.core.types import Json
+from codemode.render.event import Narrator
 from codemode.render.report import report_of_result
 
 
@@ -32,9 +33,9 @@ def drive(terminal: Terminal, request: dict[str, Json], cell: Cell, go: Go) -> E
     Contract: cli:run:wait, cli:json:one-document
     """
     output: list[Json] = []
+    narrator = Narrator()
     while True:
-        with Progress(terminal) as progress:
-            answer = run_request(request, progress.follow)
+        answer = _ask(terminal, request, narrator)
         result = answer["result"]
         output += result["output"]
         if not terminal.json:
@@ -46,6 +47,18 @@ def drive(terminal: Terminal, request: dict[str, Json], cell: Cell, go: Go) -> E
         terminal.write_json(result | {"output": output})
     _show_outcome(terminal, answer, go.trace, cell)
     return status_of_result(result)
+
+
+def _ask(terminal: Terminal, request: dict[str, Json], narrator: Narrator) -> dict[str, Any]:
+    """Send one request to a host; what happens meanwhile is told, or shown as one line that goes again."""
+    with Progress(terminal) as progress:
+
+        def follow(event: dict[str, Json]) -> None:
+            progress.follow(event)
+            if terminal.verbose:
+                terminal.tell(narrator.line(event))
+
+        return run_request(request, follow, terminal.pass_on)
 
 
 def _goes_on(result: Mapping[str, Json]) -> bool:

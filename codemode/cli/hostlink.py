@@ -4,6 +4,7 @@ Starting comes before typer is imported, so this file imports neither asyncio no
 Ctrl-C asks the host to abort and still shows what it answers.
 """
 
+import codecs
 import json
 import math
 import os
@@ -38,12 +39,15 @@ def start_early() -> None:
     _early.append(_spawn_host())
 
 
-def run_request(request: dict[str, Json], follow: Callable[[dict[str, Json]], None]) -> dict[str, Any]:
+def run_request(
+    request: dict[str, Json], follow: Callable[[dict[str, Json]], None], pass_on: Callable[[str], None]
+) -> dict[str, Any]:
     """Ask a host and return its answer.
 
     Args:
         request: `{"op": "exec" | "wait", "input", "session", "noInput", "limits", …}`.
         follow: Takes each event of the run, as JSON.
+        pass_on: Takes what the host writes to its stderr, as it comes.
 
     Returns:
         `{"result", "runId", "trajectory"}`.
@@ -55,7 +59,7 @@ def run_request(request: dict[str, Json], follow: Callable[[dict[str, Json]], No
 
     Contract: host:front-end:ctrl-c, host:front-end:died
     """
-    return _Conversation(_early.pop() if _early else _spawn_host(), follow).hold(request)
+    return _Conversation(_early.pop() if _early else _spawn_host(), follow, pass_on).hold(request)
 
 
 def _spawn_host() -> Child:
@@ -65,9 +69,11 @@ def _spawn_host() -> Child:
 class _Conversation:
     """One request and its answer on the pipes of a host."""
 
-    def __init__(self, host: Child, follow: Callable[[dict[str, Json]], None]) -> None:
+    def __init__(self, host: Child, follow: Callable[[dict[str, Json]], None], pass_on: Callable[[str], None]) -> None:
         self._host = host
         self._follow = follow
+        self._tell = pass_on
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode  # a read may end within a character
         self._received = b""
         self._words = b""
         self._give_up_at = math.inf
@@ -125,8 +131,7 @@ class _Conversation:
     def _pass_on(self) -> bool:
         data = os.read(self._host.stderr, _READ_BYTES)
         self._words = (self._words + data)[-_WORDS_BYTES:]
-        sys.stderr.buffer.write(data)
-        sys.stderr.buffer.flush()
+        self._tell(self._decode(data))
         return bool(data)
 
     def _died(self) -> CodeModeError:

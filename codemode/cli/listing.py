@@ -32,6 +32,7 @@ def load_toolbox(terminal: Terminal, manifest: str | None, *, refresh: bool, age
         InvalidConfig: The manifest, or a server that it requires, cannot be used.
     """
     path = manifest_path(terminal, manifest)
+    terminal.tell(f"manifest {path}" if path else "there is no codemode.toml here or above")
 
     async def load() -> Toolbox:
         async with open_toolbox(path, agent, refresh) as box:

@@ -27,6 +27,7 @@ Manifest = Annotated[
 Session = Annotated[str, typer.Option(metavar="NAME", help="The session that groups the runs.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing on stderr but errors.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Tell each step on stderr.")]
 Refresh = Annotated[
     bool, typer.Option("--refresh", help="List the tools of MCP servers anew instead of from the cache.")
 ]

@@ -37,7 +37,7 @@ class Progress:
         self._over = False
 
     def __enter__(self) -> Self:
-        if self._terminal.styled_err and not self._terminal.quiet:
+        if self._terminal.styled_err and not (self._terminal.quiet or self._terminal.verbose):
             self._timer.daemon = True
             self._timer.start()
         return self

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from codemode.cli.completion import complete_run, complete_words
-from codemode.cli.options import JsonFlag, LimitFlags, Manifest, Quiet, Refresh, Session, examples, takes
+from codemode.cli.options import JsonFlag, LimitFlags, Manifest, Quiet, Refresh, Session, Verbose, examples, takes
 from codemode.cli.status import ExitStatus
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class RunOptions(NamedTuple):
     json: JsonFlag = False
     trace: Trace = False
     quiet: Quiet = False
+    verbose: Verbose = False
     limits: LimitFlags = MappingProxyType({})
 
 
@@ -65,6 +66,7 @@ class WaitOptions(NamedTuple):
     json: JsonFlag = False
     trace: Trace = False
     quiet: Quiet = False
+    verbose: Verbose = False
 
 
 @takes(RunOptions)
@@ -76,7 +78,8 @@ def run(terminal: "Terminal", options: RunOptions) -> ExitStatus:
     from codemode.cli.drive import Go, drive
     from codemode.cli.source import read_cell
 
-    terminal.json, terminal.quiet = options.json, options.quiet
+    terminal.json = options.json
+    terminal.speak(options.quiet, options.verbose)
     cell = read_cell(options.file, options.code)
     request = {
         "op": "exec",
@@ -99,7 +102,8 @@ def wait(terminal: "Terminal", options: WaitOptions) -> ExitStatus:
     from codemode.cli.drive import Go, drive
     from codemode.cli.source import Cell
 
-    terminal.json, terminal.quiet = options.json, options.quiet
+    terminal.json = options.json
+    terminal.speak(options.quiet, options.verbose)
     request = {
         "op": "wait",
         "input": {"runId": options.run},

@@ -43,9 +43,10 @@ def read_cell(file: str | None, code: str | None) -> Cell:
 
 
 def _read_stdin() -> bytes:
-    if sys.stdin is None or sys.stdin.closed:
-        raise InvalidInput("standard input is closed; give a file or -e CODE")
-    return sys.stdin.buffer.read()
+    text = sys.stdin.buffer.read()
+    if not text:
+        raise InvalidInput("standard input is empty or closed; pipe a cell into it, or give a file or -e CODE")
+    return text
 
 
 def _read_file(path: Path) -> bytes:

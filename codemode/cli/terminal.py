@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
@@ -26,13 +25,13 @@ class Terminal:
     """Writes to stdout and stderr, in colour on a terminal, plain elsewhere, quiet on a broken pipe.
 
     The flags are set by the command once its options are known: `json` (stdout carries one JSON
-    document and nothing else), `quiet` (stderr carries errors only).
+    document and nothing else), `quiet` (stderr carries errors only), `verbose` (it tells each step).
     """
 
     @classmethod
     def of_process(cls) -> Self:
         """Return the terminal of this process; what is piped is UTF-8 whatever the locale, as JSON must be."""
-        out, err = sys.stdout or _nowhere(), sys.stderr or _nowhere()
+        out, err = sys.stdout, sys.stderr
         for stream in (out, err):
             if isinstance(stream, io.TextIOWrapper):
                 encoding = stream.encoding if stream.isatty() else "utf-8"
@@ -46,9 +45,15 @@ class Terminal:
         self.styled_err = err.isatty() and not dumb
         self.json = False
         self.quiet = False
+        self.verbose = False
         self.manifest: str | None = None  # of the option before the command
         self._out = out
         self._err = err
+
+    def speak(self, quiet: bool, verbose: bool) -> None:
+        """Take how much to say from a place of the command line; another one may have said it already."""
+        self.quiet = self.quiet or quiet
+        self.verbose = self.verbose or verbose
 
     def write(self, text: str) -> None:
         """Write a text and a line feed to stdout."""
@@ -58,6 +63,16 @@ class Terminal:
         """Write a text and a line feed to stderr, unless the command is to be quiet."""
         if not self.quiet:
             self._emit(self._err, text)
+
+    def tell(self, text: str) -> None:
+        """Write a step of the work and a line feed to stderr, if the command is to be verbose."""
+        if self.verbose and not self.quiet:
+            self._emit(self._err, text)
+
+    def pass_on(self, text: str) -> None:
+        """Write to stderr what another process wrote to its own, unless the command is to be quiet."""
+        if not self.quiet:
+            self._emit(self._err, text, end="")
 
     def complain(self, text: str) -> None:
         """Write an error to stderr."""
@@ -99,11 +114,6 @@ class Terminal:
             _forget(stream)
             if stream is self._out and not isinstance(error, BrokenPipeError):
                 raise OutputLost(f"the output could not be written: {error.strerror}") from error
-
-
-def _nowhere() -> TextIO:
-    """Return a stream in place of one that the process was started without."""
-    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _console(stream: TextIO) -> "Console":

@@ -104,10 +104,10 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
             read_cell(file, code)
 
 
-def test_a_closed_standard_input_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
+def test_an_empty_standard_input_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
 
-    with pytest.raises(InvalidInput, match="standard input is closed"):
+    with pytest.raises(InvalidInput, match="standard input is empty or closed; pipe a cell into it"):
         read_cell("-", None)
 
 

@@ -17,6 +17,10 @@ from tests.support.streams import Stream
 RUN = "cm_1"
 CELL = Cell("const a = 1;\nthrow new Error('no');", "cells/a.js", None)
 TELEMETRY = fold(()) | {"execCount": 1, "durationMs": 12.0}
+STARTED: Json = {
+    "event": "call_started", "run_id": RUN, "at_ms": 5.0, "call_id": 1, "method": "call", "tool_id": "client:app:add",
+    "input": {"a": 1},
+}  # fmt: skip
 NOTHING: Json = {"version": 1, "runs": []}
 ONE_CALL: Json = {
     "version": 1,
@@ -63,13 +67,15 @@ def failed(error: str, code: str | None = None, telemetry: Json = TELEMETRY) -> 
 class Hosts:
     """Answers requests in order, and remembers them."""
 
-    def __init__(self, answers: Iterator[Json]) -> None:
+    def __init__(self, answers: Iterator[Json], words: str) -> None:
         self.answers = answers
+        self.words = words
         self.requests: list[Json] = []
 
-    def __call__(self, request: Json, follow: Callable[[Any], None]) -> Json:
+    def __call__(self, request: Json, follow: Callable[[Any], None], pass_on: Callable[[str], None]) -> Json:
+        pass_on(self.words)
         self.requests.append(json.loads(json.dumps(request)))
-        follow({"event": "call_started", "call_id": 1, "method": "call", "tool_id": "client:app:add"})
+        follow(STARTED)
         return next(self.answers)
 
 
@@ -77,11 +83,12 @@ class Shown:
     """One drive: its status, and what went to each stream."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[Json], **flags: Any) -> None:
-        self.hosts = Hosts(iter(answers))
+        self.hosts = Hosts(iter(answers), flags.get("words", ""))
         monkeypatch.setattr("codemode.cli.drive.run_request", self.hosts)
         out, err = Stream(), Stream()
         terminal = Terminal(out, err, {})
-        terminal.json, terminal.quiet = flags.get("json", False), flags.get("quiet", False)
+        terminal.json = flags.get("json", False)
+        terminal.speak(flags.get("quiet", False), flags.get("verbose", False))
         request = {"op": "exec", "input": {}, "limits": flags.get("limits", {}), "session": "s", "noInput": True}
         go = Go(flags.get("to_end", False), flags.get("trace", False))
         self.status = drive(terminal, request, CELL, go)
@@ -169,12 +176,32 @@ def test_a_failure_shows_the_line_of_the_cell_and_keeps_its_output(monkeypatch: 
     )
 
 
+@requirement("cli:quiet:errors-only")
 def test_quiet_leaves_only_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = Shown(monkeypatch, [failed("it took too long", "timeout")], quiet=True)
 
     assert shown.status == 4
     assert shown.err.splitlines()[0] == "error [timeout]: it took too long"
     assert Shown(monkeypatch, [completed(1, trajectory=ONE_CALL)], quiet=True).err == ""
+
+
+@requirement("cli:verbose:events")
+def test_verbose_tells_each_event_before_the_result_and_quiet_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [waiting("a"), completed(1)]
+    shown = Shown(monkeypatch, list(answers), to_end=True, verbose=True)
+
+    assert shown.err.splitlines()[:2] == ['+0.0 ms   call 1 client:app:add started with {"a": 1}'] * 2
+    assert shown.out == "a\n1\n"
+    assert Shown(monkeypatch, list(answers), to_end=True, verbose=True, quiet=True).err == ""
+    assert "started with" not in Shown(monkeypatch, list(answers), to_end=True).err
+
+
+@requirement("cli:quiet:errors-only")
+def test_what_a_host_says_is_passed_on_unless_the_command_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "codemode: MCP server git is offline\n"
+
+    assert Shown(monkeypatch, [completed(1)], words=words).err.startswith(words)
+    assert Shown(monkeypatch, [completed(1)], words=words, quiet=True).err == ""
 
 
 def test_a_run_that_never_began_has_no_telemetry(monkeypatch: pytest.MonkeyPatch) -> None:
