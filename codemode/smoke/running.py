@@ -1,0 +1,119 @@
+"""Run cases in parallel: one pool of workers, one set of tools for each manifest, a session for each case.
+
+Nobody can be asked, so that what needs an approval is denied at once, as in a CI job. Runs are
+kept in memory and end with the command.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from codemode.composition import Setup, Toolbox, build_parts, open_toolbox
+from codemode.core.events import CallStarted, Event
+from codemode.core.types import CodeModeResult, Json, Waiting
+from codemode.session import Identity, Session
+from codemode.smoke.cases import Case
+from codemode.smoke.verdicts import Observed, Verdict, judge
+from codemode.store.memory import MemoryStore
+from codemode.store.port import Store
+from codemode.supervisor.pool import WorkerPool
+
+_NESTED = ("call", "namespace")
+
+
+class Plan(NamedTuple):
+    """How cases are run: so many at once; `bail` begins none after the first that fails."""
+
+    jobs: int
+    bail: bool = False
+    refresh: bool = False
+
+
+async def run_cases(
+    cases: Sequence[Case], pool: WorkerPool, plan: Plan, told: Callable[[Verdict], None] = lambda _verdict: None
+) -> list[Verdict]:
+    """Run all cases and judge each.
+
+    Args:
+        cases: What to run; they share the tools of their manifests.
+        pool: Workers, best as many as `plan` has jobs.
+        plan: How.
+        told: Hears of each verdict as it falls.
+
+    Returns:
+        The verdicts in the order of the cases.
+
+    Raises:
+        InvalidConfig: A manifest, or a server that it requires, cannot be used; nothing has run.
+        RuntimeUnavailable: No worker can be started.
+
+    Contract: smoke:run:parallel, smoke:run:bail
+    """
+    async with AsyncExitStack() as stack:
+        await pool.warm()
+        store = MemoryStore()
+        stack.callback(store.close)
+        boxes = await _open_toolboxes(stack, {case.manifest for case in cases}, plan.refresh)
+        verdicts: dict[int, Verdict] = {}
+        queue = iter(enumerate(cases))
+
+        async def work() -> None:
+            for at, case in queue:
+                if plan.bail and any(verdict.state == "failed" for verdict in verdicts.values()):
+                    verdicts[at] = Verdict(case, "skipped")
+                else:
+                    verdicts[at] = await _run_case(case, at, boxes[case.manifest], pool, store)
+                told(verdicts[at])
+
+        await asyncio.gather(*(work() for _ in range(plan.jobs)))
+        return [verdicts[at] for at in range(len(cases))]
+
+
+async def _open_toolboxes(
+    stack: AsyncExitStack, manifests: Iterable[Path | None], refresh: bool
+) -> Mapping[Path | None, Toolbox]:
+    return {path: await stack.enter_async_context(open_toolbox(path, refresh=refresh)) for path in manifests}
+
+
+async def _run_case(case: Case, number: int, box: Toolbox, pool: WorkerPool, store: Store) -> Verdict:
+    who = Identity(session=f"smoke-{number}")
+    setup = Setup(case.manifest, who, case.settings.limits, may_ask=False)
+    session = Session(build_parts(setup, box, pool, store), who)
+    try:
+        verdict = judge(case, await observe(session, case))
+    finally:
+        await session.close()
+    shown = tuple(
+        each._replace(expected=box.redactor.text(each.expected), found=box.redactor.text(each.found))
+        for each in verdict.differences
+    )
+    return verdict._replace(differences=shown)  # reports end up in the logs of a CI
+
+
+async def observe(session: Session, case: Case) -> Observed:
+    """Run a case in a session and return what it came to.
+
+    Contract: smoke:run:approvals-denied, smoke:run:waits
+    """
+    calls: list[str] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, CallStarted) and event.method in _NESTED and event.tool_id is not None:
+            calls.append(event.tool_id)
+
+    session.listen(hear)
+    began = time.monotonic()
+    results = [await session.exec({"code": case.code, "language": case.language})]
+    while case.settings.to_end and isinstance(last := results[-1], Waiting):
+        results.append(await session.wait({"runId": last.run_id}, timeout_ms=case.settings.limits.get("timeout_ms")))
+    took_ms = (time.monotonic() - began) * 1000
+    return Observed(_joined(results), tuple(calls), took_ms)
+
+
+def _joined(results: Sequence[CodeModeResult]) -> dict[str, Json]:
+    """Return the last result with the output of all."""
+    shown = [result.to_json() for result in results]
+    return shown[-1] | {"output": [item for result in shown for item in result["output"]]}
