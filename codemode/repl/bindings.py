@@ -11,6 +11,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from codemode.core.types import Language
+from codemode.repl.scan import scan
 from codemode.repl.syntax import Judge, Verdict
 from codemode.repl.validator import CellValidator
 
@@ -82,7 +83,9 @@ def _new_line(event: KeyPressEvent) -> None:
 
 
 def _indentation(buffer: Buffer) -> str:
-    """Return what the next line begins with: as this one, a step more after an open bracket."""
+    """Return what the next line begins with: as this one, a step more after an open bracket, nothing in a template."""
+    if scan(buffer.document.text_before_cursor).state == "template":
+        return ""
     line = buffer.document.current_line_before_cursor
     before = line[: len(line) - len(line.lstrip())]
     return before + (_INDENT if line.rstrip().endswith(("{", "(", "[", "=>")) else "")
