@@ -30,6 +30,7 @@ import typer
 from codemode.cli.app import app
 from codemode.cli.status import STATUS_OF_CODE
 from codemode.core import errors, limits
+from codemode.repl import commands as repl_commands
 from codemode.runs import TRANSITIONS
 from tests.support.cells import BOUND_S, COMMAND, ROOT
 
@@ -189,6 +190,16 @@ def _help(*command: str) -> str:
     return f"```text\n{done.stdout.strip()}\n```"
 
 
+def _repl_commands_table() -> str:
+    rows = ["| command | does |", "| --- | --- |"]
+    rows += [f"| `:{f'{each.name} {each.usage}'.rstrip()}` | {each.about} |" for each in repl_commands.COMMANDS]
+    return "\n".join(rows)
+
+
+def _repl_keys_table() -> str:
+    return "\n".join(["| key | does |", "| --- | --- |", *(f"| {key} | {does} |" for key, does in repl_commands.KEYS)])
+
+
 GENERATORS: dict[str, Callable[[], str]] = {
     "help": _help,
     **{f"help-{name}": partial(_help, name) for name in COMMANDS},
@@ -197,6 +208,8 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "codes": _codes_table,
     "error-tree": _error_tree,
     "states": _states_table,
+    "repl-commands": _repl_commands_table,
+    "repl-keys": _repl_keys_table,
 }
 
 
