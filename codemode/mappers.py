@@ -70,7 +70,7 @@ def _write_function(function: Any, depth: int) -> Json:
         return {"module": module, "name": outer_name}
     code, codes = getattr(function, "__code__", None), _codes_within(outer)
     if code not in codes:
-        raise NotPortable(f"{_shown(function)} is written where no function of {module} can be found by its name")
+        raise NotPortable(f"{_shown(function)} is neither a function of {module} nor written within one")
     if function.__kwdefaults__:
         raise NotPortable(f"{_shown(function)} has defaults of keywords; a mapper is called with one list")
     return {

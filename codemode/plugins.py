@@ -230,7 +230,7 @@ class Plugins:
             found: Any = self._import(entry.module, entry.where.at("module"))
         else:
             found = _load_entry_point(entry.entry_point or "", entry.where.at("entryPoint"))
-        register = found if callable(found) else getattr(found, "register", None)
+        register = getattr(found, "register", found)
         if not callable(register):
             entry.where.fail(f"the plugin {entry.id} has no function register(plugin).")
         wanted: Callable[[Plugin], object] = register

@@ -50,10 +50,10 @@ class Reach:
         try:
             async with asyncio.timeout_at(deadline):
                 opened = await self._namespaces.open(self.catalog, context._replace(aborted=lambda: is_over))
-        except TimeoutError as error:
-            raise TurnTimeout("the deadline (timeoutMs) passed while the namespaces of plugins were opened") from error
-        except BaseException:
+        except BaseException as error:
             is_over = True
+            if isinstance(error, TimeoutError):
+                raise TurnTimeout("the deadline (timeoutMs) passed while a plugin's namespace was opened") from error
             raise
         if kept:
             self._kept = opened
