@@ -20,7 +20,7 @@ from codemode.executor import Executor
 from codemode.hooks import Hook
 from codemode.live.journal import Journal, Listener
 from codemode.live.service import Surroundings
-from codemode.manifest import Manifest, load_manifest
+from codemode.manifest import Manifest, is_recording, load_manifest
 from codemode.policy import Policy
 from codemode.session import Identity, Parts, Session
 from codemode.store.place import state_dir
@@ -32,6 +32,7 @@ from codemode.supervisor.spawn import Child
 if TYPE_CHECKING:
     from codemode.mcp.connections import McpListing
     from codemode.namespaces import Namespace, Namespaces
+    from codemode.recording import Player
 
 MAX_WORKERS = 4  # more cells at once than cores only take turns
 
@@ -42,6 +43,7 @@ class Toolbox(NamedTuple):
     servers: What its MCP servers offer: failures, warnings, ages; None without servers.
     notes: Sentences about definitions that were not used.
     namespaces: Of its plugins, None without any; which of them a run sees depends on its catalog.
+    player: What answers instead of the tools, where the manifest is a recording.
     """
 
     manifest: Manifest
@@ -53,6 +55,7 @@ class Toolbox(NamedTuple):
     servers: "McpListing | None" = None
     notes: tuple[str, ...] = ()
     namespaces: "Namespaces | None" = None
+    player: "Player | None" = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -79,6 +82,7 @@ class Setup(NamedTuple):
     may_ask: Whether a person can decide on approvals; without one they are denied at once.
     refresh: Ask every MCP server for its tools, instead of the cache.
     tools: What a program has beside the manifest's tools.
+    record: The file to write nested calls to.
     """
 
     manifest: Path | None = None
@@ -87,6 +91,7 @@ class Setup(NamedTuple):
     may_ask: bool = True
     refresh: bool = False
     tools: tuple[ToolEntry, ...] = ()
+    record: Path | None = None
 
 
 @asynccontextmanager
@@ -96,7 +101,8 @@ async def open_toolbox(
     """Read a manifest and gather what a cell can reach; on leaving, end what was started for it.
 
     Args:
-        manifest_path: None for the empty manifest.
+        manifest_path: None for the empty manifest. A recording may stand here: its tools answer as
+            they did when it was made, and nothing is started.
         agent_id: Whose settings hold.
         refresh: Ask every MCP server for its tools, instead of the cache.
         tools: More of them, which a program brings.
@@ -104,13 +110,31 @@ async def open_toolbox(
     Raises:
         InvalidConfig: The manifest, or a server that it requires, cannot be used.
     """
+    redactor = Redactor(paths=((str(state_dir()), "<state>"), (str(Path.home()), "~")))
+    if manifest_path is not None and is_recording(manifest_path):
+        yield _replay(manifest_path, redactor)
+        return
     manifest = load_manifest(manifest_path).with_tools(tools)
     config = manifest.config_for(agent_id)
-    redactor = Redactor(paths=((str(state_dir()), "<state>"), (str(Path.home()), "~")))
     policy = Policy(manifest.allow, manifest.deny, manifest.approvals, manifest.sandbox)
     async with AsyncExitStack() as stack:
         box = _add_tools(stack, Toolbox(manifest, config, build_catalog((), policy, config.limits), policy, redactor))
         yield _add_prompts(await _add_servers(stack, box, refresh))
+
+
+def _replay(path: Path, redactor: Redactor) -> Toolbox:
+    from codemode.recording import Player, load_recording  # few runs are replayed
+
+    path = path.absolute()
+    recording = load_recording(path)
+    player = Player(recording, path.name, redactor)
+    policy, config = Policy(), recording.config
+    catalog = build_catalog(player.tools, policy, config.limits)
+    if catalog.sources["mcp"]:
+        from codemode.mcp.scope import build_guest_scope  # a cell without servers need not wait for it
+
+        catalog = catalog.with_scope(build_guest_scope(tool for tool in catalog.tools if tool.source == "mcp"))
+    return Toolbox(Manifest(path=path), config, catalog, policy, redactor, player=player)
 
 
 def _add_tools(stack: AsyncExitStack, box: Toolbox) -> Toolbox:
@@ -234,14 +258,28 @@ def build_parts(setup: Setup, box: Toolbox, pool: WorkerPool, store: Store) -> P
     """Tie a toolbox to a pool and a store, as `setup` asks."""
     journal = Journal()
     limits, _ = clamp_limits({**box.config.limits._asdict(), **setup.limits})
+    box = box._replace(config=box.config._replace(limits=limits))
+    if box.player is not None:
+        box.player.recall = store.events
     return Parts(
         pool=pool,
         around=Surroundings(store, journal, box.redactor, setup.may_ask),
         catalog=box.catalog,
         policy=box.policy,
-        executor=Executor(box.redactor, box.policy, box.hooks, journal.record),
-        config=box.config._replace(limits=limits),
+        executor=_build_executor(setup, box, journal),
+        config=box.config,
         hooks=box.hooks,
         manifest=str(box.manifest.path) if box.manifest.path else None,
         namespaces=box.namespaces,
     )
+
+
+def _build_executor(setup: Setup, box: Toolbox, journal: Journal) -> Executor:
+    executor = Executor(box.redactor, box.policy, box.hooks, journal.record)
+    if setup.record is None:
+        return executor
+    from codemode.recording import Recorder, describe_toolbox  # few runs are recorded
+
+    recorder = Recorder(executor, setup.record, describe_toolbox(box.config, box.catalog.tools), box.redactor)
+    journal.listeners.append(recorder.heed)
+    return recorder

@@ -158,6 +158,7 @@ class Errand:
             limits=request["limits"] if request["op"] == "exec" else {},
             may_ask=not request["noInput"],
             refresh=bool(request.get("refresh")),
+            record=Path(request["record"]) if request.get("record") else None,
         )
         box = await stack.enter_async_context(open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh))
         for warning in box.warnings:
@@ -167,11 +168,15 @@ class Errand:
         return self._session
 
     def _find_manifest(self, store: Store) -> Path | None:
-        """Return the manifest that is asked for, or the nearest; for a wait, the one of its run.
+        """Return the manifest or recording that is asked for, or the nearest; for a wait, the one of its run.
 
         Contract: host:wait:any-folder
         """
         request = self._request
+        if request.get("replay"):
+            from codemode.recording import check_recording  # few runs are replayed
+
+            return check_recording(Path(request["replay"]))
         if request["op"] == "exec":
             given = request.get("manifest")
             return Path(given) if given else find_manifest(Path.cwd())

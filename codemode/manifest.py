@@ -32,6 +32,7 @@ from codemode.extensions import OpenApiEntry, PluginEntry, check_plugin_ids, par
 
 FILE_NAME = "codemode.toml"
 _VARIABLE = "CODEMODE_MANIFEST"
+_RECORDING = b'{"recording":'
 _FIELDS = {
     "tools": Field("table"),
     "tool": Field("tables"),
@@ -113,6 +114,15 @@ def find_manifest(start: Path, environment: Mapping[str, str] = os.environ) -> P
     folder = start.resolve()
     candidates = (parent / FILE_NAME for parent in (folder, *folder.parents))
     return next((path for path in candidates if path.is_file()), None)
+
+
+def is_recording(path: Path) -> bool:
+    """Say whether the file that stands for a manifest is a recording of nested calls; no TOML begins so."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_RECORDING)) == _RECORDING
+    except OSError:
+        return False
 
 
 def load_manifest(path: Path | None) -> Manifest:

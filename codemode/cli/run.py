@@ -11,12 +11,16 @@ import typer
 from codemode.cli.completion import complete_run, complete_words
 from codemode.cli.options import JsonFlag, LimitFlags, Manifest, Quiet, Refresh, Session, Verbose, examples, takes
 from codemode.cli.status import ExitStatus
+from codemode.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from codemode.cli.terminal import Terminal
 
 _LANGUAGES = complete_words("javascript", "typescript")
 Trace = Annotated[bool, typer.Option("--trace", help="Show the trajectory with the redacted input of each call.")]
+Record = Annotated[
+    str | None, typer.Option("--record", metavar="FILE", help="Write the nested calls to this file, redacted.")
+]
 NoInput = Annotated[bool, typer.Option("--no-input", help="Deny what would need a person's approval.")]
 
 
@@ -40,6 +44,11 @@ class RunOptions(NamedTuple):
     wait: Annotated[bool, typer.Option("--wait", help="Go on until the run has ended.")] = False
     no_input: NoInput = False
     refresh: Refresh = False
+    record: Record = None
+    replay: Annotated[
+        str | None,
+        typer.Option("--replay", metavar="FILE", help="Answer nested calls from this recording; nothing is started."),
+    ] = None
     json: JsonFlag = False
     trace: Trace = False
     quiet: Quiet = False
@@ -63,6 +72,7 @@ class WaitOptions(NamedTuple):
     session: Session = "default"
     wait: Annotated[bool, typer.Option("--wait", help="Go on until the run has ended.")] = False
     no_input: NoInput = False
+    record: Record = None
     json: JsonFlag = False
     trace: Trace = False
     quiet: Quiet = False
@@ -80,6 +90,8 @@ def run(terminal: "Terminal", options: RunOptions) -> ExitStatus:
 
     terminal.json = options.json
     terminal.speak(options.quiet, options.verbose)
+    if options.record and options.replay:
+        raise InvalidInput("--record and --replay were both given; record a run that asks the real tools")
     cell = read_cell(options.file, options.code)
     request = {
         "op": "exec",
@@ -87,6 +99,8 @@ def run(terminal: "Terminal", options: RunOptions) -> ExitStatus:
         "manifest": options.manifest or terminal.manifest,
         "limits": dict(options.limits),
         "refresh": options.refresh,
+        "record": options.record,
+        "replay": options.replay,
         "session": options.session,
         "noInput": options.no_input,
     }
@@ -109,6 +123,7 @@ def wait(terminal: "Terminal", options: WaitOptions) -> ExitStatus:
         "input": {"runId": options.run},
         "approve": list(options.approve),
         "deny": list(options.deny),
+        "record": options.record,
         "limits": {} if options.timeout_ms is None else {"timeout_ms": options.timeout_ms},
         "session": options.session,
         "noInput": options.no_input,
@@ -125,6 +140,8 @@ COMMANDS = (
             "codemode run -m shop/codemode.toml report.ts --json",
             "echo 'return ALL_TOOLS.length' | codemode run -",
             "codemode run slow.js --wait",
+            "codemode run report.ts --record report.jsonl",
+            "codemode run report.ts --replay report.jsonl",
         ),
     ),
     (

@@ -24,6 +24,7 @@ from codemode.core.types import CodeModeResult, Failed, Json, Language, VisibleT
 from codemode.library.functions import ToolLike, entry_of
 from codemode.payload.messages import ChatRequest, ToolResult, ToolUse
 from codemode.payload.providers import Provider, build_direct_tools, build_payload, parse_provider
+from codemode.recording import check_recording
 from codemode.runs import RunState
 from codemode.session import Identity, Parts, Session
 from codemode.store.database import Database
@@ -50,6 +51,8 @@ class Options(TypedDict, total=False):
     beside: An open `CodeMode` whose workers and store to share, and nothing else.
     may_ask: Whether a person can decide on approvals; without one they are denied at once.
     on_event: Told of each event of a run as it happens, in the event loop's thread.
+    record: The file to write all nested calls to, redacted.
+    replay: The recording that answers nested calls, instead of manifest and tools.
     """
 
     session: str
@@ -60,6 +63,8 @@ class Options(TypedDict, total=False):
     beside: "CodeMode"
     may_ask: bool
     on_event: Callable[[Event], None]
+    record: str | os.PathLike[str]
+    replay: str | os.PathLike[str]
 
 
 class CodeMode:
@@ -256,15 +261,17 @@ class CodeMode:
 
     async def _open(self, stack: AsyncExitStack) -> "_Opened":
         options = self._options
+        record, replay = options.get("record"), options.get("replay")
         beside = options.get("beside")
         pool, store = (_open_own(stack, options.get("store"))) if beside is None else beside.shared
         who = Identity(options.get("session") or f"cs_{os.urandom(_ID_BYTES).hex()}", options.get("agent", "main"))
         setup = Setup(
-            manifest=self._manifest,
+            manifest=self._manifest if replay is None else check_recording(Path(replay)),
             who=who,
             limits=options.get("limits", {}),
             may_ask=options.get("may_ask", True),
             tools=self._tools,
+            record=None if record is None else Path(record),
         )
         box = await stack.enter_async_context(open_toolbox(setup.manifest, who.agent_id, tools=setup.tools))
         parts = build_parts(setup, box, pool, store)

@@ -13,7 +13,6 @@ from codemode.core.errors import InvalidInput
 from codemode.core.jsonsafe import clean_text
 from codemode.core.names import GUEST_GLOBALS, UNSAFE_SEGMENTS, camel_case, unique_names
 from codemode.core.types import PATH_SEPARATOR, GuestScope, Json, NamespaceTarget, ToolSpec
-from codemode.mcp.adapter import RemoteCall
 from codemode.mcp.declarations import DeclaredServer, DeclaredTool, render_index, render_server
 from codemode.mcp.schema_types import properties_of
 
@@ -103,7 +102,7 @@ def _arrange(ident: str, name: str, tools: list[ToolSpec]) -> _Server:
 
 
 def _is_operation(tool: ToolSpec) -> bool:
-    return isinstance(tool.invoke, RemoteCall) and tool.invoke.is_operation
+    return getattr(tool.invoke, "is_operation", False)  # of a `RemoteCall`, or of what stands for one in a replay
 
 
 def _face(server: _Server, header: str, headers: tuple[str, ...]) -> dict[str, Json]:
