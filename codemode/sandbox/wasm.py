@@ -95,6 +95,7 @@ def build_engine() -> wasmtime.Engine:
     """Return an engine whose native stack bears deep recursion of the interpreter."""
     config = wasmtime.Config()
     config.max_wasm_stack = WASM_STACK_BYTES
+    config.memory_may_move = False  # its address is asked for once, not at every access
     config.memory_init_cow = False  # it would make a memory file, which a locked worker cannot
     # Without it wasmtime refuses a wasm stack of this size; the Python class has no setter.
     ffi.dll.wasmtime_config_async_stack_size_set(config.ptr(), ctypes.c_uint64(WASM_STACK_BYTES))
@@ -205,6 +206,9 @@ class Instance:
         self.enter()
         self._instance = machine.linker.instantiate(self.store, machine.module)._instance  # noqa: SLF001 as above
         self._memory = ctypes.byref(self._export("memory").of.memory)
+        base = ctypes.cast(ffi.wasmtime_memory_data(self._context, self._memory), _pointer).value
+        self._base = int(base or 0)  # a memory that grows stays where it is: see `build_engine`
+        self._known_bytes = 0
         self._stack = ctypes.byref(self._export("__stack_pointer").of.global_)
 
     def enter(self) -> None:
@@ -232,12 +236,12 @@ class Instance:
     def read(self, address: int, size: int) -> bytes:
         """Copy bytes out of the memory."""
         self._check(address, size)
-        return ctypes.string_at(self._base() + address, size)
+        return ctypes.string_at(self._base + address, size)
 
     def write(self, address: int, data: bytes) -> None:
         """Copy bytes into the memory."""
         self._check(address, len(data))
-        ctypes.memmove(self._base() + address, data, len(data))
+        ctypes.memmove(self._base + address, data, len(data))
 
     def read_u32(self, address: int) -> int:
         """Return the unsigned 32-bit number at an address."""
@@ -286,13 +290,11 @@ class Instance:
         self._calls.clear()
         self.store.close()
 
-    def _base(self) -> int:
-        # Asked for at every use: the memory may have moved when it grew.
-        return int(ctypes.cast(ffi.wasmtime_memory_data(self._context, self._memory), ctypes.c_void_p).value or 0)
-
     def _check(self, address: int, size: int) -> None:
-        if address < 0 or size < 0 or address + size > self.memory_bytes():
-            raise TrapError(f"{size} bytes at {address} are outside of the memory")
+        if address < 0 or size < 0 or address + size > self._known_bytes:
+            self._known_bytes = self.memory_bytes()  # it may have grown since, and it never shrinks
+            if address < 0 or size < 0 or address + size > self._known_bytes:
+                raise TrapError(f"{size} bytes at {address} are outside of the memory")
 
     def _export(self, name: str) -> Any:
         item = ffi.wasmtime_extern_t()
