@@ -1,7 +1,8 @@
 """What the worker gives up after start-up, so that code which escapes its VM finds nothing.
 
-In this order, each with raw system calls: the environment, resource limits, Landlock (no
-path, no TCP port) and, last, a seccomp filter that allows only what a worker at work needs.
+In this order, each with raw system calls: the environment, resource limits, a death that
+follows the host's, Landlock (no path, no TCP port) and, last, a seccomp filter that allows
+only what a worker at work needs.
 Everything is imported and opened before; nothing can be opened after. Each step that this
 machine does not offer is reported as missing, never silently skipped.
 """
@@ -9,6 +10,7 @@ machine does not offer is reported as missing, never silently skipped.
 import ctypes
 import os
 import platform
+import signal
 import struct
 import sys
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from typing import NamedTuple
 
 from codemode.core.limits import WORKER_DATA_BYTES
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_DUMPABLE = 4
 _LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446
@@ -84,9 +87,16 @@ def lock_down() -> list[Measure]:
     measures = [Measure("environment", True, "no variable is left"), _limit_resources()]
     if sys.platform != "linux":
         missing = f"not offered by {platform.system()}; run codemode in a container or under another user"
-        return measures + [Measure(name, False, missing) for name in ("no_new_privs", "landlock", "seccomp")]
+        return measures + [
+            Measure(name, False, missing) for name in ("parent death", "no_new_privs", "landlock", "seccomp")
+        ]
     libc = ctypes.CDLL(None, use_errno=True)
-    steps = (("no_new_privs", _forbid_privileges), ("landlock", _forbid_paths), ("seccomp", _forbid_calls))
+    steps = (
+        ("parent death", _follow_the_host),
+        ("no_new_privs", _forbid_privileges),
+        ("landlock", _forbid_paths),
+        ("seccomp", _forbid_calls),
+    )
     return measures + [_attempt(name, step, libc) for name, step in steps]
 
 
@@ -113,6 +123,12 @@ def _limit_resources() -> Measure:
         ceiling = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(kind, (ceiling, ceiling))
     return Measure("resource limits", True, f"data {WORKER_DATA_BYTES >> 20} MiB, no core, file or child")
+
+
+def _follow_the_host(libc: ctypes.CDLL) -> str:
+    """Die with the host, even inside a built-in that never looks at the pipe."""
+    _checked(libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+    return "killed when its host dies"
 
 
 def _forbid_privileges(libc: ctypes.CDLL) -> str:

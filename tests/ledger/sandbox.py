@@ -70,6 +70,7 @@ REQUIREMENTS = {
     "sandbox:cache:verified": ("engine", "A cached artefact that does not verify is rebuilt, never loaded."),
     "sandbox:assets:missing": ("contract 11", "A missing or damaged asset is runtime_unavailable."),
     "sandbox:lockdown:measures": ("issue 3", "The worker cannot open, list, connect, fork or exec after start-up."),
+    "sandbox:worker:dies-with-host": ("issue 5", "A worker inside an endless built-in dies with its host."),
     "sandbox:worker:imports": (
         "engine",
         "The worker imports only the standard library, wasmtime and our two innermost packages.",

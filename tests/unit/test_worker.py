@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -92,8 +93,8 @@ def test_a_worker_answers_each_request_with_one_event(process: Process) -> None:
 def test_a_kept_vm_can_be_snapshot_twice(process: Process) -> None:
     """The REPL's undo snapshots a VM and goes on with it."""
     process.run("await yield_control()")
-    assert process.ask(TakeSnapshot(keep=True))[0] == {"event": "snapshot"}
-    assert process.ask(TakeSnapshot())[0] == {"event": "snapshot"}
+    assert process.ask(TakeSnapshot(1 << 20, keep=True))[0] == {"event": "snapshot", "fits": True}
+    assert process.ask(TakeSnapshot(1 << 20))[0] == {"event": "snapshot", "fits": True}
 
 
 def test_a_worker_ends_when_its_host_is_gone(process: Process) -> None:
@@ -253,3 +254,40 @@ def test_a_worker_without_an_engine_says_so_and_ends(tmp_path: Path) -> None:
     header = parse_header(done.stdout[HEADER_BYTES : HEADER_BYTES + size])
     assert header["event"] == "fatal"
     assert header["code"] == "runtime_unavailable"
+
+
+@requirement("sandbox:worker:dies-with-host")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the worker ends when it next reads its pipe")
+def test_a_worker_inside_an_endless_built_in_dies_with_its_host(engine_cache: Path) -> None:
+    """It looks at no pipe there; the kernel tells it."""
+    host = (
+        "import sys, time; sys.path[:0] = sys.argv[1:3]\n"
+        "from pathlib import Path\n"
+        "from tests.unit.test_worker import Process, SCOPE\n"
+        "from codemode.core.protocol import Start, encode_request\n"
+        "worker = Process(Path(sys.argv[3]))\n"
+        "source = 'new Array(1e9).join()'\n"
+        "request = Start(source, 'javascript', 60000.0, 64 << 20, 65536, 16, 1, 'd', SCOPE.encode())\n"
+        "worker.child.stdin.write(encode_request(request)); worker.child.stdin.flush()\n"
+        "print(worker.child.pid, flush=True); time.sleep(60)\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", host, str(ROOT), str(SITE), str(engine_cache)], stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+
+    deadline = time.monotonic() + 10
+    while is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_alive(pid)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
