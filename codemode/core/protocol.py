@@ -71,8 +71,9 @@ class Deliver(NamedTuple):
 
 
 class TakeSnapshot(NamedTuple):
-    """Serialise the VM at rest and give it up, unless `keep`."""
+    """Serialise the VM at rest and give it up, unless `keep`; `fits` in the answer says if `max_bytes` held it."""
 
+    max_bytes: int
     keep: bool = False
 
 

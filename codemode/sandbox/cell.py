@@ -171,8 +171,8 @@ class Cell:
             self._vm.free(text)
             return self._advance()
 
-    def snapshot(self) -> bytes:
-        """Return the bytes from which `restore` makes this cell again; it goes on living."""
+    def snapshot(self, max_bytes: int) -> bytes | None:
+        """Return the bytes from which `restore` makes this cell again, or None if they are more than `max_bytes`."""
         vm = self._vm
         vm.scrub()
         assert self._prepared is not None
@@ -184,7 +184,7 @@ class Cell:
             "rejections": [(identity, *rejection) for identity, rejection in vm.rejections.items()],
             "prepared": self._prepared[1:],  # the script itself has run
         }
-        return encode_snapshot(self._engine.build, self._engine.image.memory, Snapshot(vm.memory(), head))
+        return encode_snapshot(self._engine.build, self._engine.image.memory, Snapshot(vm.memory(), head), max_bytes)
 
     def close(self) -> None:
         """Free the VM."""

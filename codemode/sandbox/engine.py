@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from codemode.core.limits import GUEST_STACK_BYTES, STORE_HEADROOM_BYTES
 from codemode.core.types import Json
-from codemode.sandbox.image import Image, nonzero_spans, scrub
+from codemode.sandbox.image import Image, scrub
+from codemode.sandbox.snapshot import PIECE_BYTES, Memory
 from codemode.sandbox.wasm import Instance, Machine, TrapError
 
 EVAL_GLOBAL = 0
@@ -66,7 +67,7 @@ class Vm:
         machine: Machine,
         image: Image,
         memory_limit_bytes: int,
-        memory: bytes | None = None,
+        memory: Memory | None = None,
         registers: Registers | None = None,
     ) -> None:
         """Copy the boot image, or a restored memory of the same image, into a new instance.
@@ -83,14 +84,14 @@ class Vm:
         self._deadline = float("inf")
         self._ours = False  # our own entry point runs: it is short and must not be interrupted
         self._raw_rejections: list[tuple[int, int, bool]] = []
-        spans = image.spans if memory is None else nonzero_spans(memory)
-        size = len(image.memory if memory is None else memory)
         at = registers or Registers(image.stack_pointer, image.runtime, image.context)
         self._instance = Instance(machine, self, memory_limit_bytes + STORE_HEADROOM_BYTES)
         self.call_export = self._instance.call
-        self._instance.grow_to(size)
-        for address, data in spans:
-            self._instance.write(address, data)
+        try:
+            self._fill(memory)
+        except BaseException:
+            self._instance.close()
+            raise
         self.call_export("qjs_set_runtime_and_context", at.runtime, at.context)
         self._instance.stack_pointer = at.stack_pointer
         self.call_export("qjs_set_max_stack_size", GUEST_STACK_BYTES)
@@ -246,9 +247,10 @@ class Vm:
         """Collect garbage and fill free memory with zeros, so that a snapshot holds only what lives."""
         scrub(self._instance, self.memory_limit_bytes + STORE_HEADROOM_BYTES)
 
-    def memory(self) -> bytes:
-        """Copy the whole memory."""
-        return self._instance.read(0, self._instance.memory_bytes())
+    def memory(self) -> Memory:
+        """Return the whole memory, to be read before anything runs again."""
+        size, read = self._instance.memory_bytes(), self._instance.read
+        return Memory(size, (read(at, min(PIECE_BYTES, size - at)) for at in range(0, size, PIECE_BYTES)))
 
     def reset_stack(self) -> None:
         """Make short calls possible after a trap."""
@@ -259,6 +261,16 @@ class Vm:
         self._instance.close()
 
     # ---- inside ----
+
+    def _fill(self, memory: Memory | None) -> None:
+        """Copy what is not zero, as the memory of a new instance is already."""
+        write = self._instance.write
+        self._instance.grow_to(len(self.image.memory) if memory is None else memory.size)
+        for address, data in self.image.spans if memory is None else ():
+            write(address, data)
+        for number, piece in enumerate(() if memory is None else memory.pieces):
+            if piece != bytes(len(piece)):
+                write(number * PIECE_BYTES, piece)
 
     def _allocate(self, data: bytes) -> int:
         address = self.call_export("malloc", len(data))

@@ -1,19 +1,22 @@
 """Snapshots: the difference of a VM's memory from its boot image, framed and verified.
 
-    magic and format · build digest · digest of the rest · sizes · zlib of (JSON head, bitmap, grains)
+    magic and format · build digest · digest of the rest · sizes · zlib of (JSON head, pieces)
 
-A grain is 1 KiB of memory, stored as its exclusive-or with the same grain of the image: what
-merely moved a counter packs to almost nothing. A cell that holds 200 small objects takes
-17 kB; storing grains as they are took 58 kB, and 256-byte grains saved 4 % at twice the
-work. The head holds registers, handles and what the cell needs to go on; a bitmap says
-which grains follow. Nothing is trusted before the digest agrees, and nothing is unpacked
-beyond the limit of the run.
+A piece is 256 KiB of memory: a bitmap that says which of its grains follow, and those grains. A
+grain is 1 KiB, stored as its exclusive-or with the same grain of the image: what merely moved a
+counter packs to almost nothing. A cell that holds 200 small objects takes 17 kB; storing grains
+as they are took 58 kB, and 256-byte grains saved 4 % at twice the work. The head holds registers,
+handles and what the cell needs to go on.
+
+Both ways go piece by piece, so that a worker needs no second copy of a large memory. Nothing is
+trusted before the digest agrees, and nothing is unpacked beyond the limit of the run.
 """
 
 import hashlib
 import json
 import struct
 import zlib
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from codemode.core.errors import MemoryLimit, SnapshotRestore
@@ -21,33 +24,51 @@ from codemode.core.limits import STORE_HEADROOM_BYTES
 from codemode.core.types import Json
 
 GRAIN_BYTES = 1024
-_MAGIC = b"CMSNAP\x001"
+PIECE_BYTES = 256 * GRAIN_BYTES
+_MAGIC = b"CMSNAP\x002"
 _HEAD = struct.Struct(">8s32s32sII")  # magic, build, digest, head size, memory size
+_BODY_AT = _HEAD.size - 8
+
+
+class Memory(NamedTuple):
+    """A whole memory: its size, and its bytes in consecutive pieces of `PIECE_BYTES`."""
+
+    size: int
+    pieces: Iterable[bytes]
 
 
 class Snapshot(NamedTuple):
     """A VM at rest: its memory and what its owner wrote into the head."""
 
-    memory: bytes
+    memory: Memory
     head: dict[str, Json]
 
 
-def encode_snapshot(build: str, base: bytes, snapshot: Snapshot) -> bytes:
-    """Return the bytes to be stored.
+def encode_snapshot(build: str, base: bytes, snapshot: Snapshot, max_bytes: int) -> bytes | None:
+    """Return the bytes to be stored, or None as soon as they are more than `max_bytes`.
 
     Args:
         build: Digest of the engine build (hexadecimal).
         base: The memory of the boot image that the VM started from.
         snapshot: The VM.
+        max_bytes: What may be stored.
     """
-    bitmap, grains = _difference(base, snapshot.memory)
     head = json.dumps(snapshot.head, separators=(",", ":")).encode()
-    body = struct.pack(">II", len(head), len(snapshot.memory)) + zlib.compress(head + bitmap + grains, 1)
-    return _MAGIC + bytes.fromhex(build) + hashlib.sha256(body).digest() + body
+    packer = zlib.compressobj(1)
+    parts = [struct.pack(">II", len(head), snapshot.memory.size), packer.compress(head)]
+    room = max_bytes - _BODY_AT - sum(map(len, parts))
+    for number, piece in enumerate(snapshot.memory.pieces):
+        parts.append(packer.compress(_difference(_base_piece(base, number, len(piece)), piece)))
+        room -= len(parts[-1])
+        if room < 0:
+            return None
+    body = b"".join([*parts, packer.flush()])
+    data = _MAGIC + bytes.fromhex(build) + hashlib.sha256(body).digest() + body
+    return data if len(data) <= max_bytes else None
 
 
 def parse_snapshot(build: str, base: bytes, data: bytes, memory_limit_bytes: int) -> Snapshot:
-    """Return the VM that `encode_snapshot` wrote.
+    """Return the VM that `encode_snapshot` wrote; its memory is unpacked while it is read.
 
     Raises:
         SnapshotRestore: It is damaged, truncated, or of another build of the engine.
@@ -61,54 +82,83 @@ def parse_snapshot(build: str, base: bytes, data: bytes, memory_limit_bytes: int
             f"the snapshot was taken by engine build {written_by.hex()[:12]}, this is {build[:12]}; "
             "resume it with the version of codemode that suspended it"
         )
-    body_at = _HEAD.size - 8
-    if hashlib.sha256(memoryview(data)[body_at:]).digest() != digest:
+    if hashlib.sha256(memoryview(data)[_BODY_AT:]).digest() != digest:
         raise SnapshotRestore("the snapshot is damaged (its digest does not match); the run cannot be resumed")
     if memory_size > memory_limit_bytes + STORE_HEADROOM_BYTES:
         raise MemoryLimit(f"the suspended cell holds {memory_size} bytes; memoryLimitBytes is {memory_limit_bytes}")
-    grains_at = head_size + _bitmap_size(memory_size)
-    unpacked = zlib.decompressobj().decompress(data[_HEAD.size :], grains_at + memory_size + GRAIN_BYTES)
-    memory = _apply(base, memory_size, unpacked[head_size:grains_at], unpacked[grains_at:])
-    return Snapshot(memory, json.loads(unpacked[:head_size]))
+    unpacked = _Unpacked(data)
+    head = json.loads(unpacked.read(head_size))
+    return Snapshot(Memory(memory_size, _pieces(unpacked, base, memory_size)), head)
 
 
-def _bitmap_size(memory_size: int) -> int:
-    grains = -(-memory_size // GRAIN_BYTES)
-    return -(-grains // 8)
+class _Unpacked:
+    """Reads what was packed, no more at once than was asked for."""
+
+    def __init__(self, data: bytes) -> None:
+        self._unpacker = zlib.decompressobj()
+        self._packed = data[_HEAD.size :]
+
+    def read(self, size: int) -> bytes:
+        """Return exactly so many bytes.
+
+        Raises:
+            SnapshotRestore: There are fewer.
+        """
+        found = b""
+        try:
+            while len(found) < size:
+                more = self._unpacker.decompress(self._packed, size - len(found))
+                self._packed = self._unpacker.unconsumed_tail
+                if not more:
+                    raise SnapshotRestore("the snapshot ends too soon; the run cannot be resumed")
+                found += more
+        except zlib.error as error:
+            raise SnapshotRestore(f"the snapshot does not unpack ({error}); the run cannot be resumed") from error
+        return found
 
 
-def _difference(base: bytes, memory: bytes) -> tuple[bytes, bytes]:
+def _pieces(unpacked: _Unpacked, base: bytes, memory_size: int) -> Iterator[bytes]:
+    for number, at in enumerate(range(0, memory_size, PIECE_BYTES)):
+        size = min(PIECE_BYTES, memory_size - at)
+        bits = int.from_bytes(unpacked.read(_bitmap_size(size)), "little")
+        before = _base_piece(base, number, size)
+        yield _apply(before, bits, unpacked) if bits else before
+
+
+def _base_piece(base: bytes, number: int, size: int) -> bytes:
+    at = number * PIECE_BYTES
+    return base[at : at + size].ljust(size, b"\0")
+
+
+def _bitmap_size(size: int) -> int:
+    return -(-size // GRAIN_BYTES // 8)
+
+
+def _difference(before: bytes, piece: bytes) -> bytes:
     """Return a bitmap of the grains that differ, and those grains, exclusive-or'ed with the base's."""
-    base = base[: len(memory)].ljust(len(memory), b"\0")
-    bitmap = bytearray(_bitmap_size(len(memory)))
+    bits = 0
     ours: list[bytes] = []
     theirs: list[bytes] = []
-    for index, at in enumerate(range(0, len(memory), GRAIN_BYTES)):
-        grain, before = memory[at : at + GRAIN_BYTES], base[at : at + GRAIN_BYTES]
-        if grain != before:
-            bitmap[index >> 3] |= 1 << (index & 7)
-            ours.append(grain)
-            theirs.append(before)
-    return bytes(bitmap), _exclusive_or(b"".join(ours), b"".join(theirs))
+    if piece != before:
+        for index, at in enumerate(range(0, len(piece), GRAIN_BYTES)):
+            grain, other = piece[at : at + GRAIN_BYTES], before[at : at + GRAIN_BYTES]
+            if grain != other:
+                bits |= 1 << index
+                ours.append(grain)
+                theirs.append(other)
+    return bits.to_bytes(_bitmap_size(len(piece)), "little") + _exclusive_or(b"".join(ours), b"".join(theirs))
 
 
-def _apply(base: bytes, size: int, bitmap: bytes, grains: bytes) -> bytes:
-    """Return the memory whose difference from the base this is."""
-    memory = bytearray(base[:size].ljust(size, b"\0"))
-    changed = [
-        (byte_index * 8 + bit) * GRAIN_BYTES
-        for byte_index, byte in enumerate(bitmap)
-        if byte
-        for bit in range(8)
-        if byte >> bit & 1
-    ]
-    if len(changed) * GRAIN_BYTES != len(grains) or (changed and changed[-1] + GRAIN_BYTES > size):
-        raise SnapshotRestore("the snapshot's grains do not fit its memory; the run cannot be resumed")
-    before = b"".join(memory[at : at + GRAIN_BYTES] for at in changed)
-    restored = _exclusive_or(grains, before)
+def _apply(before: bytes, bits: int, unpacked: _Unpacked) -> bytes:
+    """Return the piece whose difference from the base this is."""
+    piece = bytearray(before)
+    changed = [at for index, at in enumerate(range(0, len(before), GRAIN_BYTES)) if bits >> index & 1]
+    grains = _exclusive_or(
+        unpacked.read(len(changed) * GRAIN_BYTES), b"".join(before[at : at + GRAIN_BYTES] for at in changed)
+    )
     for number, at in enumerate(changed):
-        memory[at : at + GRAIN_BYTES] = restored[number * GRAIN_BYTES : (number + 1) * GRAIN_BYTES]
-    return bytes(memory)
+        piece[at : at + GRAIN_BYTES] = grains[number * GRAIN_BYTES : (number + 1) * GRAIN_BYTES]
+    return bytes(piece)
 
 
 def _exclusive_or(left: bytes, right: bytes) -> bytes:

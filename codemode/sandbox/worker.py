@@ -89,11 +89,11 @@ class Worker:
         match request:
             case Start() | Resume() | Deliver():
                 return self._turn(request)
-            case TakeSnapshot(keep):
-                data = self._held().snapshot()
-                if not keep:
+            case TakeSnapshot(max_bytes, keep):
+                data = self._held().snapshot(max_bytes)
+                if data is None or not keep:
                     self._drop()
-                return {"event": "snapshot"}, data
+                return {"event": "snapshot", "fits": data is not None}, data or b""
             case Inspect(source, wants, budget_ms):
                 return {"event": "inspected", "answer": self._inspect(source, wants, budget_ms)}, b""
             case Drop():

@@ -108,18 +108,17 @@ class Worker:
         """Serialise the VM at rest, which the worker then gives up unless `keep`.
 
         Raises:
-            SnapshotLimit: It has more than `max_bytes`; it was not read and the worker was killed.
+            SnapshotLimit: It has more than `max_bytes`; the worker has given the VM up.
             RuntimeUnavailable: The worker died, hung or broke the protocol.
 
         Contract: execution:snapshot:limit
         """
         try:
-            _, blob = await self._ask(TakeSnapshot(keep), "snapshot", WORKER_ANSWER_MS, max_bytes)
-        except TooLarge as error:
-            raise SnapshotLimit(
-                f"the suspended cell takes {error.args[0]} bytes; maxSnapshotBytes allows {max_bytes}. Hold less "
-                "data across await, or raise the limit"
-            ) from error
+            header, blob = await self._ask(TakeSnapshot(max_bytes, keep), "snapshot", WORKER_ANSWER_MS, max_bytes)
+        except TooLarge as error:  # it does not keep to what it was told, and was killed
+            raise _too_large(f"{error.args[0]}", max_bytes) from error
+        if header.get("fits") is False:
+            raise _too_large(f"more than {max_bytes}", max_bytes)
         return blob
 
     async def inspect(self, source: str, wants: list[str]) -> dict[str, Json]:
@@ -167,3 +166,10 @@ class Worker:
     def _violated(self, error: Exception) -> RuntimeUnavailable:
         self._wire.kill(f"broke the protocol ({error}) and was killed")
         return self._wire.ended()
+
+
+def _too_large(size: str, max_bytes: int) -> SnapshotLimit:
+    return SnapshotLimit(
+        f"the suspended cell takes {size} bytes; maxSnapshotBytes allows {max_bytes}. Hold less data across await, "
+        "or raise the limit"
+    )

@@ -27,7 +27,15 @@ class Guest:
         """Run the first turn of a cell."""
         scope = {"mcp": None, "files": [], "namespaces": []} | SCOPE | limits.pop("scope", {})
         text = json.dumps({name: json.dumps(value) for name, value in scope.items()})
-        given = {"budget_ms": 5000.0, "memory": 64 << 20, "output": 65536, "calls": 16, "seed": 7, "keep": False, "base": b""} | limits
+        given = {
+            "budget_ms": 5000.0,
+            "memory": 64 << 20,
+            "output": 65536,
+            "calls": 16,
+            "seed": 7,
+            "keep": False,
+            "base": b"",
+        } | limits
         self.last_id = 0
         self.memory = given["memory"]
         return self._end(
@@ -43,7 +51,7 @@ class Guest:
 
     def snapshot(self) -> bytes:
         """Suspend the cell."""
-        return self.worker.answer(TakeSnapshot())[1]
+        return self.worker.answer(TakeSnapshot(256 << 20))[1]
 
     def resume(self, snapshot: bytes, *settlements: tuple[int, bool, Json]) -> TurnEnd:
         """Restore a cell and deliver to it."""

@@ -59,7 +59,7 @@ REQUESTS = [
     Start("return 'ü'", "typescript", 10.5, 1, 2, 3, 4, "digest", b"scope"),
     Resume(1.0, 2, b"snap\0shot", b"[]"),
     Deliver(1.0, b"[[1,true,{}]]"),
-    TakeSnapshot(keep=True),
+    TakeSnapshot(1 << 20, keep=True),
     Drop(),
 ]
 
