@@ -431,4 +431,4 @@ def test_a_type_checker_finds_what_an_author_wrote_wrong(tmp_path):
     )  # fmt: skip
     errors = [line for line in done.stdout.splitlines() if line.startswith("author.py:") and ": error:" in line]
 
-    assert [re.sub(r"author.py:(\d+):.*\[(.*)\]", r"\1 \2", line) for line in errors] == ["14 call-arg", "15 call-arg"]
+    assert [re.sub(r"author.py:(\d+):.*\[(.*)\]", r"\1 \2", line) for line in errors] == ["13 call-arg", "14 call-arg"]
