@@ -426,7 +426,7 @@ def server() -> Iterator[Petstore]:
 @pytest_asyncio.fixture
 async def call(server: Petstore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Call]:
     """Call an operation through a manifest and the executor, and return what came back and what was asked."""
-    monkeypatch.setenv("PETS_URL", f"{server.url}/")
+    monkeypatch.setenv("PETS_URL", server.url)
     monkeypatch.setenv("PETS_TOKEN", "very-secret-token")
 
     async def send(path: str, given: Json, method: str = "get", **fields: Json) -> Any:
@@ -526,7 +526,7 @@ async def test_nothing_is_sent_where_nothing_is_given(call):
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"id": "missing"}, "GET http://127.0.0.1:"),
+        ({"id": "missing"}, 'GET [redacted]/pets/missing answered 404 Not Found: {"error": "no such pet"}'),
         ({}, "'id' is a required property"),
         ({"id": "a", "more": 1}, "'more' was unexpected"),
         ({"id": 3}, "3 is not of type 'string'"),
@@ -539,8 +539,6 @@ async def test_what_does_not_fit_or_fails_rejects(call, given, expected):
         await call("/pets/{id}", given, parameters=[parameter("id", "path")])
 
     assert expected in caught.value.message
-    if given == {"id": "missing"}:
-        assert caught.value.message.endswith('/v1/pets/missing answered 404 Not Found: {"error": "no such pet"}')
 
 
 async def test_a_form_is_an_object(call):
