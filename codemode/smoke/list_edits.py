@@ -89,7 +89,7 @@ def _keys(lines: Sequence[str], begin: int, end: int) -> Iterable[_Span]:
 
 def _is_whole(lines: Sequence[str]) -> bool:
     try:
-        tomllib.loads("\n".join(lines))
+        tomllib.loads("\n".join(lines) + "\n")
     except tomllib.TOMLDecodeError:
         return False
     return True

@@ -50,7 +50,7 @@ async def run_cases(
         InvalidConfig: A manifest, or a server that it requires, cannot be used; nothing has run.
         RuntimeUnavailable: No worker can be started.
 
-    Contract: smoke:run:parallel, smoke:run:bail
+    Contract: smoke:run:parallel, smoke:run:bail, smoke:report:redacted
     """
     async with AsyncExitStack() as stack:
         await pool.warm()

@@ -84,8 +84,12 @@ def open_requests(result: Mapping[str, Json]) -> list[str]:
 def _check_field(expectation: Expectation, observed: Observed) -> Iterator[Difference]:
     found = observed.result.get(expectation.tag)
     if found != expectation.wanted:
-        shown = NOTHING if found is None else str(found)
-        yield Difference(expectation.tag, "", str(expectation.wanted), shown)
+        shown = NOTHING if found is None else _word(found)
+        yield Difference(expectation.tag, "", _word(expectation.wanted), shown)
+
+
+def _word(value: Json) -> str:
+    return value if isinstance(value, str) else json_text(value)
 
 
 def _check_json(expectation: Expectation, observed: Observed) -> Iterator[Difference]:
