@@ -11,7 +11,10 @@ REQUIREMENTS = {
     "smoke:diff:path": ("issue 6", "A difference names the path at which two values differ."),
     "smoke:run:parallel": ("contract 14", "Cases run in parallel on one pool; verdicts keep the order of the cases."),
     "smoke:run:bail": ("issue 6", "--bail begins no case after the first that fails."),
-    "smoke:run:approvals-denied": ("ours", "Nobody can be asked, so that a call that needs approval is denied at once."),
+    "smoke:run:approvals-denied": (
+        "ours",
+        "Nobody can be asked, so that a call that needs approval is denied at once.",
+    ),
     "smoke:run:waits": ("ours", "A case may ask to be driven to its end; outputs are joined."),
     "smoke:filter:names": ("issue 6", "--filter keeps the cases with a text or a glob in their name."),
     "smoke:update:renews": ("issue 6", "--update makes what does not hold hold, but for bounds, which stay."),
