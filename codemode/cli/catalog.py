@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from codemode.cli.completion import complete_server, complete_tool
+from codemode.cli.completion import complete_server, complete_tool, complete_words
 from codemode.cli.options import JsonFlag, Manifest, Refresh, examples, takes
 from codemode.cli.status import ExitStatus
 
@@ -55,6 +55,34 @@ class TypesOptions(NamedTuple):
         str | None,
         typer.Argument(metavar="SERVER", help="Only the declarations of this server.", autocompletion=complete_server),
     ] = None
+    manifest: Manifest = None
+    refresh: Refresh = False
+    json: JsonFlag = False
+
+
+class LintOptions(NamedTuple):
+    """Options of `codemode catalog lint`."""
+
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            "--provider",
+            metavar="NAME",
+            help="openai, anthropic or gemini; all of them when left out.",
+            autocompletion=complete_words("openai", "anthropic", "gemini"),
+        ),
+    ] = None
+    manifest: Manifest = None
+    refresh: Refresh = False
+    json: JsonFlag = False
+
+
+class DiffOptions(NamedTuple):
+    """Options of `codemode catalog diff`."""
+
+    old: Annotated[
+        str, typer.Argument(metavar="OLD", help="What catalog --json printed earlier; - reads it from standard input.")
+    ]
     manifest: Manifest = None
     refresh: Refresh = False
     json: JsonFlag = False
@@ -128,6 +156,45 @@ def types(terminal: "Terminal", options: TypesOptions) -> ExitStatus:
     return ExitStatus.OK
 
 
+@takes(LintOptions)
+def lint(terminal: "Terminal", options: LintOptions) -> ExitStatus:
+    """Check each tool's schema against what providers take, where tools are exposed directly.
+
+    An error is a schema that a provider refuses in any form, and ends with status 1; a warning one
+    that OpenAI refuses in strict mode, or Gemini in its OpenAPI form.
+    """
+    from codemode.cli.catalog_lint import build_lint, parse_linted
+    from codemode.cli.listing import load_toolbox
+    from codemode.cli.show import show_lint
+
+    terminal.json = terminal.json or options.json
+    providers = parse_linted(options.provider)
+    report = build_lint(load_toolbox(terminal, options.manifest, refresh=options.refresh), providers)
+    if terminal.json:
+        terminal.write_json(report)
+    else:
+        show_lint(terminal, report)
+    return ExitStatus.OK if report["ok"] else ExitStatus.FAILED
+
+
+@takes(DiffOptions)
+def diff(terminal: "Terminal", options: DiffOptions) -> ExitStatus:
+    """Compare the catalog with a saved one, field by field; ends with status 1 where they differ."""
+    from codemode.cli.catalog_diff import compare, load_saved
+    from codemode.cli.listing import build_listing, load_toolbox
+    from codemode.cli.show import show_diff
+
+    terminal.json = terminal.json or options.json
+    saved = load_saved(options.old)
+    listing = build_listing(load_toolbox(terminal, options.manifest, refresh=options.refresh))
+    difference = compare(saved, {tool["id"]: tool for tool in listing["tools"]})
+    if terminal.json:
+        terminal.write_json(difference)
+    else:
+        show_diff(terminal, difference, listing)
+    return ExitStatus.OK if difference["same"] else ExitStatus.FAILED
+
+
 app = typer.Typer(
     name="catalog",
     help="Show what a cell can reach: tools, MCP servers, their types, and what is wrong with them.",
@@ -137,6 +204,7 @@ app = typer.Typer(
         "codemode catalog search 'open orders' --explain",
         "codemode catalog describe plugin:shop:lookup_order",
         "codemode catalog types everything",
+        "codemode catalog diff catalog.json",
     ),
     rich_markup_mode=None,
 )
@@ -150,6 +218,14 @@ app.command(
     epilog=examples("codemode catalog describe lookup_order", "codemode catalog describe mcp:github:create_issue")
 )(describe)
 app.command(epilog=examples("codemode catalog types", "codemode catalog types everything > everything.d.ts"))(types)
+app.command(epilog=examples("codemode catalog lint", "codemode catalog lint --provider openai --json"))(lint)
+app.command(
+    epilog=examples(
+        "codemode catalog --json > catalog.json",
+        "codemode catalog diff catalog.json",
+        "git show main:catalog.json | codemode catalog diff - --json",
+    )
+)(diff)
 
 
 @app.callback(invoke_without_command=True)

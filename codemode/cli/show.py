@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from codemode.cli.terminal import Terminal
 from codemode.core.types import Json
-from codemode.render import plain, plain_catalog
+from codemode.render import plain, plain_catalog, plain_lint
 from codemode.render.report import ErrorReport
 from codemode.render.words import printable
 
@@ -155,6 +155,30 @@ def show_declarations(terminal: Terminal, files: Sequence[Mapping[str, Json]]) -
         terminal.print_out(render_declarations(printable(text)))
     else:
         terminal.write(text.rstrip("\n"))
+
+
+def show_lint(terminal: Terminal, report: Mapping[str, Json]) -> None:
+    """Show on stdout what providers have against the tools of a catalog."""
+    if terminal.styled_out:
+        from codemode.render.lint import render_lint
+
+        terminal.print_out(render_lint(report))
+    else:
+        terminal.write(plain_lint.lint_text(report))
+
+
+def show_diff(terminal: Terminal, difference: Mapping[str, Json], listing: Mapping[str, Json]) -> None:
+    """Show on stdout how a catalog differs from an older one, and on stderr which servers are missing in it."""
+    for line in plain_catalog.failure_lines(listing):
+        terminal.note(line)
+    if terminal.styled_out:
+        from codemode.render.lint import render_diff
+
+        terminal.print_out(render_diff(difference))
+        return
+    for _, line in plain_lint.diff_lines(difference):
+        terminal.write(line)
+    terminal.note(plain_lint.diff_summary(difference))
 
 
 def show_check(terminal: Terminal, check: "Check") -> None:

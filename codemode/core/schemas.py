@@ -96,7 +96,7 @@ def find_schema_fault(schema: Json) -> str | None:
 
     Contract: manifest:schema:checked
     """
-    for path, depth, part in _walk(schema, "", 0):
+    for path, depth, part in walk_schema(schema):
         if depth > MAX_JSON_DEPTH:
             return f"{path} is nested deeper than {MAX_JSON_DEPTH} levels"
         if isinstance(part, bool):
@@ -129,19 +129,24 @@ def _keyword_fault(keyword: str, value: Json) -> str | None:
     return None
 
 
-def _walk(schema: Json, path: str, depth: int) -> Iterator[tuple[str, int, Json]]:
+def walk_schema(schema: Json, path: str = "", depth: int = 0) -> Iterator[tuple[str, int, Json]]:
+    """Yield `(path, depth, schema)` for a schema and all schemas within it; paths are those of JSON Pointer."""
     yield path, depth, schema
     if not isinstance(schema, dict) or depth > MAX_JSON_DEPTH:
         return
     for keyword, value in schema.items():
         if keyword in _ONE_SCHEMA:
-            yield from _walk(value, f"{path}/{keyword}", depth + 1)
+            yield from walk_schema(value, f"{path}/{keyword}", depth + 1)
         elif keyword in _NAMED_SCHEMAS and isinstance(value, dict):
             for name, part in value.items():
-                yield from _walk(part, f"{path}/{keyword}/{name}", depth + 1)
+                yield from walk_schema(part, f"{path}/{keyword}/{_escaped(name)}", depth + 1)
         elif keyword in _LISTED_SCHEMAS and isinstance(value, list):
             for at, part in enumerate(value):
-                yield from _walk(part, f"{path}/{keyword}/{at}", depth + 1)
+                yield from walk_schema(part, f"{path}/{keyword}/{at}", depth + 1)
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _leads_somewhere(reference: str, schema: Json) -> bool:
