@@ -6,6 +6,7 @@ What a command needs beyond its options is imported inside it: help must come at
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -13,9 +14,11 @@ import typer
 from codemode.cli.completion import complete_run
 from codemode.cli.options import JsonFlag, Session, examples, takes
 from codemode.cli.status import ExitStatus
+from codemode.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from codemode.cli.terminal import Terminal
+    from codemode.core.types import Json
     from codemode.store.port import RunRecord, Store
 
 AGENT = "main"
@@ -47,6 +50,9 @@ class TraceOptions(NamedTuple):
     inputs: Annotated[bool, typer.Option("--inputs", help="Show the redacted input of each call.")] = False
     json: JsonFlag = False
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one line of JSON for each node.")] = False
+    html: Annotated[
+        str | None, typer.Option("--html", metavar="FILE", help="Write one page with a timeline to this file.")
+    ] = None
 
 
 @takes(RunsOptions)
@@ -94,7 +100,9 @@ def trace(terminal: "Terminal", options: TraceOptions) -> ExitStatus:
     with _open_store() as store:
         store.get(options.run, Caller(options.session, AGENT))
         trajectory = fold(store.events(options.run))
-    if options.jsonl:
+    if options.html:
+        _write_page(terminal, Path(options.html), to_json(trajectory))
+    elif options.jsonl:
         for line in to_jsonl(trajectory):
             terminal.write(line)
     elif options.json:
@@ -102,6 +110,18 @@ def trace(terminal: "Terminal", options: TraceOptions) -> ExitStatus:
     else:
         show_trajectory(terminal, to_json(trajectory), inputs=options.inputs, on_stdout=True)
     return ExitStatus.OK
+
+
+def _write_page(terminal: "Terminal", path: Path, trajectory: "Json") -> None:
+    from codemode.render.page import render_page
+
+    try:
+        path.write_text(render_page(trajectory), encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot write the page {path}: {error.strerror}; name a file in a folder of yours"
+        ) from error
+    terminal.note(f"wrote {path}")
 
 
 def _row(record: "RunRecord") -> tuple[str, str, str, str]:
@@ -138,5 +158,5 @@ def _open_store() -> "Iterator[Store]":
 COMMANDS = (
     (runs, examples("codemode runs", "codemode runs --session nightly --json")),
     (abort, examples("codemode abort cm_0c1f8a34-…")),
-    (trace, examples("codemode trace cm_0c1f8a34-… --inputs", "codemode trace cm_0c1f8a34-… --jsonl > run.jsonl")),
+    (trace, examples("codemode trace cm_0c1f8a34-… --inputs", "codemode trace cm_0c1f8a34-… --html run.html")),
 )

@@ -16,7 +16,7 @@ _MAX_NOTE_CHARS = 400
 class Row(NamedTuple):
     """One thing that happened: when (Unix ms, None where unknown), what, how it ended, how large it was.
 
-    `notes` are lines that belong under it: an input, an error.
+    `notes` are lines that belong under it: an input, an error. `input` is a call's, whole and redacted.
     """
 
     kind: Literal["call", "suspended", "wait"]
@@ -26,6 +26,7 @@ class Row(NamedTuple):
     end_ms: float | None
     detail: str
     notes: tuple[str, ...] = ()
+    input: Json = None
 
     @property
     def took(self) -> str:
@@ -82,7 +83,8 @@ def _call_row(call: Mapping[str, Json], numbers: Mapping[str, int], inputs: bool
         notes.append(one_line(call["error"], _MAX_NOTE_CHARS))
     label = printable(f"{target.strip()} #{call['id']}")
     detail = ", ".join(part for part in parts if part)
-    return Row("call", label, call["state"].replace("_", " "), call["startMs"], call["endMs"], detail, tuple(notes))
+    state, span = call["state"].replace("_", " "), (call["startMs"], call["endMs"])
+    return Row("call", label, state, *span, detail, tuple(notes), call["input"])
 
 
 def _suspended_row(span: Mapping[str, Json]) -> Row:
