@@ -38,6 +38,7 @@ class Bridge:
         Contract: bridge:search:limits, bridge:describe:rejects, bridge:replies:bounded
         """
         try:
+            _check_size(call)
             value = self._search(call) if call.method == "search" else self._catalog.describe(call.target)
             return _bounded(call, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
         except NestedToolFailed as error:
@@ -49,8 +50,9 @@ class Bridge:
         Raises:
             NestedToolFailed: Unknown or ambiguous, or arguments that the path does not take.
 
-        Contract: bridge:call:resolved-on-host, bridge:namespace:forged
+        Contract: bridge:call:resolved-on-host, bridge:namespace:forged, bridge:arguments:bounded
         """
+        _check_size(call)
         if call.method == "call":
             return Target(self._catalog.resolve(call.target), call.payload)
         target = self._catalog.scope.targets.get(call.target)
@@ -107,6 +109,13 @@ def reject(call_id: int, error: CodeModeError) -> BridgeReply:
     tool_id = error.tool_id if isinstance(error, NestedToolFailed) else None
     shown = {"name": "Error", "message": error.message, "code": error.code, "toolId": tool_id}
     return BridgeReply(call_id, False, json.dumps(shown, ensure_ascii=False, separators=(",", ":")))
+
+
+def _check_size(call: BridgeCall) -> None:
+    if call.excess_bytes:
+        raise NestedToolFailed(
+            f"the arguments of one turn are larger than {MAX_BRIDGE_BYTES} bytes (this request: {call.excess_bytes})"
+        )
 
 
 def _bounded(call: BridgeCall, text: str) -> BridgeReply:

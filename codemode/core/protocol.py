@@ -17,6 +17,7 @@ Settlements are one JSON array of `[id, ok, value]`, in the order in which they 
 """
 
 import json
+import re
 import struct
 from typing import Literal, NamedTuple, cast
 
@@ -27,6 +28,10 @@ from codemode.core.types import BridgeCall, BridgeMethod, BridgeReply, GuestFail
 _HEADER = struct.Struct(">II")
 HEADER_BYTES = _HEADER.size
 _encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: each call waits for a frame
+_prove = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_SUSPECT = re.compile(rb"\\u[dD]|[eE]\+?\d{3}|\d{300}|NaN|Infinity")  # may be what JSON in UTF-8 cannot say
+_SMALL_BYTES = 4096  # below it a search is cheaper than encoding again
+_MAX_ID = 2**53
 
 
 class ProtocolError(Exception):
@@ -189,15 +194,13 @@ def parse_turn(header: dict[str, Json], rows: bytes, last_id: int) -> TurnEnd:
     guest_ms = header.get("guestMs")
     if state not in ("suspended", "completed", "failed") or not isinstance(guest_ms, (int, float)):
         raise ProtocolError("a turn ended without a state or a time")
+    if not 0 <= guest_ms < _MAX_ID:
+        raise ProtocolError(f"a turn took {guest_ms} ms")
     reader = _RowReader(last_id)
-    try:
-        queue = json.loads(rows)
-    except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"the rows of a turn are not JSON: {error}") from error
-    if not isinstance(queue, list):
-        raise ProtocolError("the rows of a turn are not an array")
-    for row in queue:
+    for row in _parse_rows(rows):
         reader.read(row)
+    if len(rows) > MAX_BRIDGE_BYTES:
+        reader.measure()
     return TurnEnd(
         state=cast("Literal['suspended', 'completed', 'failed']", state),
         calls=tuple(reader.calls),
@@ -211,6 +214,19 @@ def parse_turn(header: dict[str, Json], rows: bytes, last_id: int) -> TurnEnd:
     )
 
 
+def _parse_rows(rows: bytes) -> list[Json]:
+    """Return the rows, which hold nothing that JSON in UTF-8 cannot say: no NaN, no lone surrogate."""
+    try:
+        queue = json.loads(rows)
+        if len(rows) > _SMALL_BYTES or _SUSPECT.search(rows):
+            _prove(queue).encode()
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"the rows of a turn are not JSON: {error}") from error
+    if not isinstance(queue, list):
+        raise ProtocolError("the rows of a turn are not an array")
+    return queue
+
+
 _CODES = {code.value: code for code in ErrorCode}
 _PHASES = ("input", "transform", "guest", "bridge", "runtime")
 
@@ -219,6 +235,8 @@ def _parse_failure(header: dict[str, Json]) -> GuestFailure:
     error, code, phase = header.get("error"), header.get("code"), header.get("phase")
     if not isinstance(error, str) or phase not in _PHASES or (code is not None and code not in _CODES):
         raise ProtocolError("a turn failed without a valid error, code or phase")
+    if not error.isascii() and error != error.encode("utf-8", "replace").decode():
+        raise ProtocolError("the error of a turn is no text")
     return GuestFailure(error, _CODES[code] if code is not None else None, cast("Phase", phase))
 
 
@@ -259,7 +277,7 @@ class _RowReader:
         match row:
             case ["call" | "namespace" as method, int(id_), str(target), dict(payload)]:
                 self._request(id_, method, target, payload)
-            case ["search", int(id_), str(target), (int() | None) as limit]:
+            case ["search", int(id_), str(target), (int() | None) as limit] if limit is None or limit > 0:
                 self._request(id_, "search", target, limit)
             case ["describe", int(id_), str(target)]:
                 self._request(id_, "describe", target)
@@ -271,9 +289,19 @@ class _RowReader:
                 raise ProtocolError(f"a row is not in the grammar: {str(row)[:120]}")
 
     def _request(self, id_: int, method: str, target: str, payload: Json = None) -> None:
-        if id_ <= self.last_id:
+        if not self.last_id < id_ < _MAX_ID:
             raise ProtocolError(f"request {id_} comes after request {self.last_id}")
         if len(target) > MAX_BRIDGE_BYTES or len(self.calls) > MAX_OTHER_PENDING + 128:
             raise ProtocolError("a turn recorded more than the bridge takes")
         self.last_id = id_
         self.calls.append(BridgeCall(id_, cast("BridgeMethod", method), target, payload))
+
+    def measure(self) -> None:
+        """Note which requests are beyond what the arguments of one turn may have together, as UTF-8."""
+        total = 0
+        for at, call in enumerate(self.calls):
+            size = len(_prove([call.target, call.payload]).encode())
+            if total + size > MAX_BRIDGE_BYTES:
+                self.calls[at] = call._replace(payload=None, excess_bytes=size)
+            else:
+                total += size

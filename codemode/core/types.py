@@ -86,12 +86,14 @@ class BridgeCall(NamedTuple):
 
     `target` is the tool id, the namespace path, the query or the yield's reason; `payload`
     the input (call, namespace), the limit (search) or the delay in milliseconds (timer).
+    `excess_bytes` is its size where the arguments of its turn were too large; its payload is gone.
     """
 
     id: int
     method: BridgeMethod
     target: str
     payload: Json = None
+    excess_bytes: int = 0
 
 
 class BridgeReply(NamedTuple):
