@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from codemode.cli import catalog, doctor, payload, repl, run, runs, smoke
+from codemode.cli import catalog, doctor, import_, init, payload, repl, run, runs, smoke
 from codemode.cli.options import Manifest, Quiet, Verbose, examples
 from codemode.cli.status import STATUS_OF_CODE, ExitStatus
 from codemode.cli.terminal import OutputLost, Terminal
@@ -33,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # help must come at once, and rich alone takes 80 ms
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_ROOMS = (run, runs, payload, repl, smoke, doctor)
+_ROOMS = (run, runs, payload, repl, smoke, init, import_, doctor)
 for command, epilog in (entry for room in _ROOMS for entry in room.COMMANDS):
     app.command(epilog=epilog)(command)
 app.add_typer(catalog.app)

@@ -16,7 +16,7 @@ class SmokeOptions(NamedTuple):
     """Options of `codemode smoke`."""
 
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH", help="Cells, TOML lists of cases, or folders that hold them.")
+        list[str], typer.Argument(metavar="PATH...", help="Cells, TOML lists of cases, or folders that hold them.")
     ]
     manifest: Manifest = None
     wanted: Annotated[
