@@ -17,7 +17,7 @@ from pathlib import Path
 from bench import peers
 from bench.measure import Figure
 
-PARTS = ("engine", "session", "processes", "search")
+PARTS = ("engine", "session", "processes", "search", "repl")
 COLUMNS = ("figure", "median", "p90", "n", "wanted", "beside", "its median", "ratio")
 
 

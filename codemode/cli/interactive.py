@@ -5,6 +5,7 @@ are tied together. Values look as they do in the other commands, because these f
 """
 
 import asyncio
+import gc
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 import codemode
 from codemode.cli import show
+from codemode.cli.person import invite_person
 from codemode.cli.progress import Progress
 from codemode.cli.repl import ReplOptions
 from codemode.cli.status import STATUS_OF_CODE, ExitStatus, status_of_result
@@ -199,6 +201,8 @@ async def _hold(
         repl = _build(world, evaluator, vocabulary)
         if sys.stdin.isatty():
             _greet(world)
+        gc.freeze()  # what is loaded stays; no key press waits for a search through it
+        gc.enable()
         outcome = await repl.run(
             to_first_failure=not sys.stdin.isatty(),
             declare=lambda: vocabulary.declare(evaluator.states.current.names),
@@ -215,7 +219,9 @@ async def _open_world(stack: AsyncExitStack, terminal: Terminal, options: ReplOp
     store = open_store()
     stack.callback(store.close)
     with Progress(terminal, "asking MCP servers for their tools"):
-        box = await stack.enter_async_context(open_toolbox(path, who.agent_id, options.refresh))
+        box = await stack.enter_async_context(
+            open_toolbox(path, who.agent_id, options.refresh, invite=invite_person(terminal))
+        )
     parts = build_parts(setup, box, pool, store)
     session = Session(parts, who)
     stack.push_async_callback(session.close)

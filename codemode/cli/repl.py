@@ -1,5 +1,6 @@
 """`repl`: its options; what follows is in `interactive`, loaded only by a command that got this far."""
 
+import gc
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -33,6 +34,7 @@ def repl(terminal: "Terminal", options: ReplOptions) -> ExitStatus:
     """
     from codemode.supervisor.spawn import spawn_first
 
+    gc.disable()  # while modules are loaded there is no garbage, and looking for it takes a tenth of the time
     first = spawn_first()  # the engine starts while all the rest is loaded
     from codemode.cli.interactive import open_repl
 
