@@ -6,7 +6,7 @@ manifest asks for them, so that a cell without a manifest starts at once.
 """
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from codemode.mcp.connections import McpListing
     from codemode.namespaces import Namespace, Namespaces
     from codemode.recording import Player
+
+Invite = Callable[[str, str], None]
+"""Asks a person to sign in at the server of this name, at this address."""
 
 MAX_WORKERS = 4  # more cells at once than cores only take turns
 
@@ -96,7 +99,11 @@ class Setup(NamedTuple):
 
 @asynccontextmanager
 async def open_toolbox(
-    manifest_path: Path | None, agent_id: str = "main", refresh: bool = False, tools: tuple[ToolEntry, ...] = ()
+    manifest_path: Path | None,
+    agent_id: str = "main",
+    refresh: bool = False,
+    tools: tuple[ToolEntry, ...] = (),
+    invite: Invite | None = None,
 ) -> AsyncIterator[Toolbox]:
     """Read a manifest and gather what a cell can reach; on leaving, end what was started for it.
 
@@ -106,6 +113,7 @@ async def open_toolbox(
         agent_id: Whose settings hold.
         refresh: Ask every MCP server for its tools, instead of the cache.
         tools: More of them, which a program brings.
+        invite: Asks the person at this terminal to sign in at a server; None where nobody is there.
 
     Raises:
         InvalidConfig: The manifest, or a server that it requires, cannot be used.
@@ -119,7 +127,7 @@ async def open_toolbox(
     policy = Policy(manifest.allow, manifest.deny, manifest.approvals, manifest.sandbox)
     async with AsyncExitStack() as stack:
         box = _add_tools(stack, Toolbox(manifest, config, build_catalog((), policy, config.limits), policy, redactor))
-        yield _add_prompts(await _add_servers(stack, box, refresh))
+        yield _add_prompts(await _add_servers(stack, box, refresh, invite))
 
 
 def _replay(path: Path, redactor: Redactor) -> Toolbox:
@@ -184,15 +192,16 @@ def _add_prompts(box: Toolbox) -> Toolbox:
     return box._replace(catalog=box.catalog.with_scope(scope._replace(prompts=prompts)))
 
 
-async def _add_servers(stack: AsyncExitStack, box: Toolbox, refresh: bool) -> Toolbox:
+async def _add_servers(stack: AsyncExitStack, box: Toolbox, refresh: bool, invite: Invite | None) -> Toolbox:
     tables = box.manifest.mcp
     if not (tables.servers or tables.include):
         return box
     from codemode.mcp.connections import McpServers  # a cell without servers need not wait for it
     from codemode.mcp.servers import gather_servers
+    from codemode.mcp.signin import SignIn
 
     found = gather_servers(tables.servers, tables.include)
-    servers = McpServers(found.specs, box.redactor)
+    servers = McpServers(found.specs, box.redactor, sign_in=SignIn(state_dir() / "mcp", invite))
     stack.push_async_callback(servers.close)
     listing = await servers.tools(refresh)
     catalog = box.catalog.extend(listing.tools, box.policy)

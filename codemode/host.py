@@ -160,7 +160,10 @@ class Errand:
             refresh=bool(request.get("refresh")),
             record=Path(request["record"]) if request.get("record") else None,
         )
-        box = await stack.enter_async_context(open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh))
+        invite = _invite if request.get("person") and setup.may_ask else None
+        box = await stack.enter_async_context(
+            open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh, invite=invite)
+        )
         for warning in box.warnings:
             sys.stderr.write(f"codemode: {warning}\n")
         self._session = await stack.enter_async_context(session_over(box, setup, pool, store))
@@ -189,6 +192,18 @@ class Errand:
             return await session.exec(request["input"])
         decisions = dict.fromkeys(request["approve"], True) | dict.fromkeys(request["deny"], False)
         return await session.wait(request["input"], decisions, request["limits"].get("timeout_ms"))
+
+
+def _invite(server: str, url: str) -> None:
+    from codemode.mcp.signin import invite  # few runs have to
+
+    invite(server, url, lambda text: _tell(f"{text}\n"))
+
+
+def _tell(text: str) -> None:
+    """Write to stderr, which the front end passes on."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 def main(first: Child | None) -> None:

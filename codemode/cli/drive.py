@@ -71,7 +71,7 @@ def _goes_on(result: Mapping[str, Json]) -> bool:
 def _next_request(request: dict[str, Json], run_id: str) -> dict[str, Json]:
     timeout = request["limits"].get("timeout_ms")
     limits = {} if timeout is None else {"timeout_ms": timeout}
-    kept = {key: request.get(key) for key in ("session", "noInput", "record")}
+    kept = {key: request.get(key) for key in ("session", "noInput", "record", "person")}
     return kept | {"op": "wait", "input": {"runId": run_id}, "approve": [], "deny": [], "limits": limits}
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from codemode.catalog import Catalog, compact_entry
+from codemode.cli.person import invite_person
 from codemode.cli.progress import Progress
 from codemode.cli.terminal import Terminal
 from codemode.composition import Toolbox, open_toolbox
@@ -35,7 +36,7 @@ def load_toolbox(terminal: Terminal, manifest: str | None, *, refresh: bool, age
     terminal.tell(f"manifest {path}" if path else "there is no codemode.toml here or above")
 
     async def load() -> Toolbox:
-        async with open_toolbox(path, agent, refresh) as box:
+        async with open_toolbox(path, agent, refresh, invite=invite_person(terminal)) as box:
             return box
 
     with Progress(terminal, "asking MCP servers for their tools"):

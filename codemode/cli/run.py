@@ -10,6 +10,7 @@ import typer
 
 from codemode.cli.completion import complete_run, complete_words
 from codemode.cli.options import JsonFlag, LimitFlags, Manifest, Quiet, Refresh, Session, Verbose, examples, takes
+from codemode.cli.person import is_person_here
 from codemode.cli.status import ExitStatus
 from codemode.core.errors import InvalidInput
 
@@ -103,6 +104,7 @@ def run(terminal: "Terminal", options: RunOptions) -> ExitStatus:
         "replay": options.replay,
         "session": options.session,
         "noInput": options.no_input,
+        "person": is_person_here(),
     }
     return drive(terminal, request, cell, Go(options.wait, options.trace))
 
@@ -127,6 +129,7 @@ def wait(terminal: "Terminal", options: WaitOptions) -> ExitStatus:
         "limits": {} if options.timeout_ms is None else {"timeout_ms": options.timeout_ms},
         "session": options.session,
         "noInput": options.no_input,
+        "person": is_person_here(),
     }
     return drive(terminal, request, Cell("", "cell.js", None), Go(options.wait, options.trace))
 

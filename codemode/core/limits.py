@@ -106,6 +106,7 @@ HTTP_CONNECT_MS = 10_000  # to reach a host; the answer itself is bounded by the
 ERROR_EXCERPT_CHARS = 500  # of a response body or a rejected value, in an error
 MCP_START_MS = 30_000  # spawn, handshake and tool list of a server: a cold `npx` downloads first
 MCP_CALL_MS = 60_000  # what other MCP clients wait for one answer
+MCP_SIGN_IN_MS = 300_000  # for a person to sign in at a server with the browser
 MCP_RETRY_MS = 30_000  # a server that failed is not tried again sooner, so that a REPL stays quick
 MCP_EXIT_MS = 100  # from a closed stdin to SIGTERM: most servers leave by themselves within 20 ms
 MCP_TERM_MS = 1000  # from SIGTERM to SIGKILL of a server's whole group

@@ -12,9 +12,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from codemode.core.limits import MCP_SIGN_IN_MS
 from codemode.core.redact import Redactor
 from codemode.core.types import Json
 from codemode.mcp.failures import (
+    BAD_STATUS,
     FailureKind,
     RequestFailed,
     ServerFailure,
@@ -26,22 +28,24 @@ from codemode.mcp.greeting import Greeting, Listener
 from codemode.mcp.guard import Guard
 from codemode.mcp.process import Command, ServerProcess
 from codemode.mcp.servers import Resolved, ServerSpec, resolve
+from codemode.mcp.signin import SignIn
 
 if TYPE_CHECKING:
     from codemode.mcp import sdk
+    from codemode.mcp.oauth import BrowserAuth
 
 _LAST_BREATH_S = 0.5  # from the end of a server's output to its exit status
 _SHOWN_CHARS = 120  # of a stray line, in a warning
-_BAD_STATUS = 400
 
 
 class Surroundings(NamedTuple):
-    """What all connections share: variables, redaction, the watchdog, and where warnings go."""
+    """What all connections share: variables, redaction, the watchdog, where warnings go, and who may sign in."""
 
     environment: Mapping[str, str]
     redactor: Redactor
     guard: Guard
     warn: Callable[[str], None]
+    sign_in: SignIn
 
 
 class Connection:
@@ -97,7 +101,9 @@ class Connection:
         self._task = asyncio.create_task(self._live(resolved))
         limit_ms = self._spec.start_timeout_ms
         try:
-            await _first_of(self._ready.wait(), asyncio.wait({self._task}), timeout_s=limit_ms / 1000)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(limit_ms / 1000) as self._clock:
+                    await _first_of(self._ready.wait(), asyncio.wait({self._task}))
             if self._ready.is_set():
                 return
             if not self._task.done():
@@ -204,14 +210,15 @@ class Connection:
         if self._process is not None:
             await self._converse(sdk.open_stdio(self._process, self._hear_noise))
             return
-        openers = {"http": sdk.open_http, "sse": sdk.open_sse}
-        if self._spec.transport != "auto":
-            await self._converse(openers[self._spec.transport](resolved.url, resolved.headers, self._hear_status))
+        target = resolved.url, resolved.headers, self._hear_status, self._authenticate(resolved)
+        if self._spec.transport == "sse":
+            await self._converse(sdk.open_sse(*target))
             return
-        await self._converse(sdk.open_http(resolved.url, resolved.headers, self._hear_status))
+        await self._converse(sdk.open_http(*target))
         first = self._cause
-        if not self._ready.is_set() and _suggests_sse(self._http_status):
-            await self._converse(sdk.open_sse(resolved.url, resolved.headers, self._hear_status))
+        is_sure = self._spec.transport == "http" or self._ready.is_set() or first[0] == "auth"
+        if not is_sure and _suggests_sse(self._http_status):
+            await self._converse(sdk.open_sse(*target))
             self._cause = self._cause if self._ready.is_set() else first
 
     async def _converse(self, streams: "sdk.Streams") -> None:
@@ -228,8 +235,18 @@ class Connection:
                 self._ready.set()
                 await self._ended.wait()
         except sdk.FAILURES as error:
-            is_status = self._http_status >= _BAD_STATUS
-            self._cause = explain_status(self._http_status) if is_status else sdk.explain(error)
+            self._cause = sdk.explain(error, self._http_status)
+
+    def _authenticate(self, resolved: Resolved) -> "BrowserAuth | None":
+        if resolved.oauth is None:
+            return None
+        from codemode.mcp.oauth import BrowserAuth, Desk  # loaded by now, with the SDK
+
+        around = self._around
+        desk = Desk(
+            self._spec.name, around.sign_in, around.redactor.learn, lambda: not self._ready.is_set(), self._hear_person
+        )
+        return BrowserAuth(resolved.url, resolved.oauth, desk)
 
     async def _explain_end(self) -> None:
         process = self._process
@@ -268,6 +285,11 @@ class Connection:
         self._hung_up = True
         self._ended.set()
 
+    def _hear_person(self, is_busy: bool) -> None:
+        """Let the start take longer while a person signs in, who has a time of their own."""
+        left_ms = self._spec.start_timeout_ms + (MCP_SIGN_IN_MS if is_busy else 0)
+        self._clock.reschedule(asyncio.get_running_loop().time() + left_ms / 1000)
+
     def _hear_status(self, status: int) -> None:
         self._http_status = status
 
@@ -277,7 +299,7 @@ class Connection:
             self._around.warn(self._around.redactor.text(f'MCP server "{self._spec.name}" {what}'))
 
     def _refusal(self, method: str, text: str) -> ServerFailure:
-        if self._http_status < _BAD_STATUS:
+        if self._http_status < BAD_STATUS:
             return self._failure("protocol", f"answered {method} with {text}.")
         if self._http_status == 404:  # the session is gone: the next call begins a new one
             self._ended.set()
@@ -295,11 +317,11 @@ class Connection:
         )
 
 
-async def _first_of(*waits: Coroutine[Any, Any, Any], timeout_s: float | None = None) -> None:
-    """Wait for one of several things, or for the time to be over."""
+async def _first_of(*waits: Coroutine[Any, Any, Any]) -> None:
+    """Wait for one of several things."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
-        await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
@@ -317,8 +339,8 @@ def _load_sdk() -> None:
 
 
 def _suggests_sse(status: int) -> bool:
-    """A refused POST, but not for want of credentials, is how a server that only speaks SSE answers."""
-    return 400 <= status < 500 and status not in (401, 403)
+    """A refused POST is how a server that only speaks SSE answers."""
+    return 400 <= status < 500
 
 
 def _explain_spawn(command: Command, error: OSError | ValueError) -> str:

@@ -24,6 +24,8 @@ from codemode.mcp.guard import Guard
 from codemode.mcp.listings import Listing, ListingCache, list_tools
 from codemode.mcp.scope import build_guest_scope
 from codemode.mcp.servers import ServerSpec
+from codemode.mcp.signin import SignIn
+from codemode.store.place import state_dir
 
 _CLOSING_LIST_S = 1.0  # for one last look at a list that changed, before its server is closed
 
@@ -53,6 +55,7 @@ class McpServers:
         cache_dir: Path | None = None,
         environment: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.time,
+        sign_in: SignIn | None = None,
     ) -> None:
         """Take the servers by precedence; those that are not enabled are ignored.
 
@@ -62,6 +65,8 @@ class McpServers:
             cache_dir: Where listings are kept; the user's own cache when left out.
             environment: What the variables in definitions stand for.
             clock: Unix seconds.
+            sign_in: Where tokens lie, and who may be asked to sign in; the user's own folder and nobody
+                when left out.
         """
         self._specs = {spec.name: spec for spec in specs if spec.enabled}
         self._redactor = redactor
@@ -70,7 +75,9 @@ class McpServers:
         self._clock = clock
         self._guard = Guard()
         self._warnings: list[str] = []
-        self._around = Surroundings(environment, redactor, self._guard, self._warnings.append)
+        self._around = Surroundings(
+            environment, redactor, self._guard, self._warnings.append, sign_in or SignIn(state_dir() / "mcp")
+        )
         self._connections: dict[str, Connection] = {}
         self._openings: dict[str, asyncio.Task[Connection]] = {}
         self._listings: dict[str, Listing] = {}

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from codemode.core.types import Json
 
 FailureKind = Literal["auth", "offline", "http", "exited", "timeout", "protocol"]
+BAD_STATUS = 400  # HTTP: this and more is a refusal
 _LAST_WORDS_CHARS = 300  # of stderr, inside one sentence
 
 

@@ -8,7 +8,6 @@ server. A file that cannot be read, or was written by another version, is no lis
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from codemode.core.limits import MAX_MCP_PAGES
 from codemode.core.types import Json
+from codemode.mcp.private import write_private
 
 _FORMAT = 1
 _KEPT_S = 30 * 86_400  # each new value of a variable is a new file; a token may change every hour
@@ -101,12 +101,7 @@ class ListingCache:
             "tools": listing.tools,
         }
         with suppress(OSError, RecursionError):  # what is nested that deep, no tool is made of
-            text = json.dumps(kept)
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self._folder)  # mode 0600
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(temporary).replace(self._file(fingerprint))
+            write_private(self._file(fingerprint), json.dumps(kept))
             self._forget_old(listing.listed_at)
 
     def _forget_old(self, now: float) -> None:

@@ -40,13 +40,15 @@ from pydantic import ValidationError
 from codemode import __version__
 from codemode.core.limits import MAX_MCP_MESSAGE_BYTES
 from codemode.core.types import Json
-from codemode.mcp.failures import FailureKind, RequestFailed, explain_status
+from codemode.mcp import oauth
+from codemode.mcp.failures import BAD_STATUS, FailureKind, RequestFailed, explain_status
 from codemode.mcp.greeting import Listener, read_line
 from codemode.mcp.process import ServerProcess
 
 FAILURES = (
     *(MCPError, httpx2.HTTPError, anyio.BrokenResourceError, anyio.ClosedResourceError),
     *(OSError, RuntimeError, ValueError, ExceptionGroup),
+    *oauth.FAILURES,
 )
 """What the SDK and its transports raise when a server cannot be talked to."""
 
@@ -134,35 +136,44 @@ async def open_stdio(process: ServerProcess, on_noise: Callable[[str], None]) ->
 
 @asynccontextmanager
 async def open_http(
-    url: str, headers: Mapping[str, str], on_status: Callable[[int], None]
+    url: str, headers: Mapping[str, str], on_status: Callable[[int], None], auth: httpx2.Auth | None = None
 ) -> AsyncIterator[StreamPair]:
     """Open a streamable HTTP transport; `on_status` hears each response's status."""
     async with (
-        _client(dict(headers), on_status) as client,
+        _client(dict(headers), on_status, auth) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MCP_MESSAGE_BYTES) as streams,
     ):
         yield streams
 
 
 @asynccontextmanager
-async def open_sse(url: str, headers: Mapping[str, str], on_status: Callable[[int], None]) -> AsyncIterator[StreamPair]:
+async def open_sse(
+    url: str, headers: Mapping[str, str], on_status: Callable[[int], None], auth: httpx2.Auth | None = None
+) -> AsyncIterator[StreamPair]:
     """Open the older SSE transport; `on_status` hears each response's status."""
 
     def build(
         headers: dict[str, str] | None = None,
         timeout: httpx2.Timeout | None = None,  # noqa: ARG001 -- the SDK's signature; ours has none
-        auth: httpx2.Auth | None = None,  # noqa: ARG001 -- the same
+        auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
-        return _client(headers or {}, on_status)
+        return _client(headers or {}, on_status, auth)
 
-    async with sse_client(url, headers=dict(headers), httpx_client_factory=build) as streams:
+    async with sse_client(url, headers=dict(headers), httpx_client_factory=build, auth=auth) as streams:
         yield streams
 
 
-def explain(error: BaseException) -> tuple[FailureKind, str]:
-    """Return the kind of an error of `FAILURES`, and what to say behind the server's name."""
+def explain(error: BaseException, status: int) -> tuple[FailureKind, str]:
+    """Return the kind of an error of `FAILURES`, and what to say behind the server's name.
+
+    A bad HTTP `status` that came last explains more than what the SDK makes of it, but for a sign-in.
+    """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    if isinstance(error, oauth.FAILURES):
+        return "auth", oauth.explain(error)
+    if status >= BAD_STATUS:
+        return explain_status(status)
     if isinstance(error, MCPError):
         if _is_closed(error):
             return "offline", "closed the connection during the handshake."
@@ -208,12 +219,12 @@ def _report_to(on_progress: Callable[[Json], None]) -> ProgressFnT:
     return report
 
 
-def _client(headers: dict[str, str], on_status: Callable[[int], None]) -> httpx2.AsyncClient:
+def _client(headers: dict[str, str], on_status: Callable[[int], None], auth: httpx2.Auth | None) -> httpx2.AsyncClient:
     async def hear(response: httpx2.Response) -> None:
         on_status(response.status_code)
 
     timeout = httpx2.Timeout(_CONNECT_S, read=None)
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [hear]})
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [hear]}, auth=auth)
 
 
 async def _read_messages(process: ServerProcess, on_noise: Callable[[str], None]) -> AsyncGenerator[Item, None]:

@@ -21,6 +21,7 @@ from codemode.core.names import did_you_mean
 from codemode.core.tables import Field, Where, check_table, shown
 from codemode.core.types import Json
 from codemode.mcp.includes import read_include
+from codemode.mcp.oauth_settings import OAuthSettings, parse_oauth
 from codemode.mcp.process import Command
 
 Transport = Literal["stdio", "http", "sse", "auto"]  # auto: streamable HTTP, then SSE
@@ -39,6 +40,7 @@ _FIELDS = {
     "deny": Field("texts"),
     "startTimeoutMs": Field("integer"),
     "callTimeoutMs": Field("integer"),
+    "auth": Field("any"),
 }
 _ALIASES = {
     "transport": "type",
@@ -55,15 +57,17 @@ _FOREIGN_FIELDS = {  # of other clients, understood
     "bearerTokenEnv": Field("text"),
     "env_http_headers": Field("named texts"),
     "env_vars": Field("texts"),
+    "oauth": Field("any"),
+    "scopes": Field("texts"),
     "startup_timeout_sec": Field("any"),
     "tool_timeout_sec": Field("any"),
 }
 _TOLERATED = frozenset(
     {
-        "alwaysAllow", "autoApprove", "auth", "autoStart", "description", "dev", "displayName",
+        "alwaysAllow", "autoApprove", "autoStart", "description", "dev", "displayName",
         "experimental_environment", "gallery", "icon", "iconUrl", "id", "instructions", "label", "lifecycle",
-        "logLevel", "name", "note", "oauth", "oauth_resource", "protocolVersion", "providerOptions", "sandbox",
-        "scopes", "tags", "timeout", "title", "trust", "version",
+        "logLevel", "name", "note", "oauth_resource", "protocolVersion", "providerOptions", "sandbox",
+        "tags", "timeout", "title", "trust", "version",
     }
 )  # fmt: skip  # of other clients, without a meaning here
 _TYPES: dict[str, Transport] = {
@@ -90,6 +94,7 @@ class ServerSpec(NamedTuple):
     where: Key and file, such as `mcp.servers.everything in /shop/codemode.toml`.
     folder: What a relative `cwd` starts from, and the `cwd` of a server that names none.
     inputs: Values for `${input:…}`, from VS Code's `inputs` with a default.
+    oauth: How people sign in; None where nobody is to.
     """
 
     name: str
@@ -108,6 +113,7 @@ class ServerSpec(NamedTuple):
     start_timeout_ms: int = MCP_START_MS
     call_timeout_ms: int = MCP_CALL_MS
     inputs: Mapping[str, str] = {}
+    oauth: OAuthSettings | None = None
 
     @property
     def target(self) -> str:
@@ -120,6 +126,7 @@ class ServerSpec(NamedTuple):
         Contract: mcp:cache:key
         """
         told = [self.transport, self.command, dict(self.env), self.cwd, self.url, dict(self.headers), str(self.folder)]
+        told += [self.oauth.client_id, self.oauth.scope] if self.oauth else []
         text = json.dumps(told, sort_keys=True)
         names = (
             _input_variable(name.removeprefix("input:")) if name.startswith("input:") else name
@@ -143,6 +150,7 @@ class Resolved(NamedTuple):
     url: str
     headers: Mapping[str, str]
     secrets: frozenset[str]
+    oauth: OAuthSettings | None = None
 
 
 def gather_servers(tables: Iterable[tuple[Where, Mapping[str, Json]]], include: Iterable[Path] = ()) -> ServerSet:
@@ -188,6 +196,7 @@ def parse_server(name: str, table: Json, where: Where, folder: Path) -> ServerSp
     facts = _normalise(table, where)
     command = _command(facts, where)
     _check_contradictions(facts, where)
+    headers = _headers(facts)
     return ServerSpec(
         name=name,
         where=where,
@@ -197,13 +206,14 @@ def parse_server(name: str, table: Json, where: Where, folder: Path) -> ServerSp
         env=_environment(facts, where),
         cwd=facts.get("cwd", ""),
         url=facts.get("url", ""),
-        headers=_headers(facts),
+        headers=headers,
         enabled=facts.get("enabled", True) and not facts.get("disabled", False),
         required=facts.get("required", False),
         allow=tuple(facts.get("allow", ("*",))),
         deny=tuple(facts.get("deny", ())),
         start_timeout_ms=_milliseconds(facts, "startTimeoutMs", "startup_timeout_sec", MCP_START_MS, where),
         call_timeout_ms=_milliseconds(facts, "callTimeoutMs", "tool_timeout_sec", MCP_CALL_MS, where),
+        oauth=_oauth(facts, headers, where),
     )
 
 
@@ -235,7 +245,8 @@ def resolve(spec: ServerSpec, environment: Mapping[str, str] = os.environ) -> Re
         spec.where.at("url").fail(
             f"found {shown(spec.url)}; allowed is an address that begins with http:// or https://."
         )
-    return Resolved(None, url, headers, frozenset((secrets | set(headers.values())) - set(places.values())))
+    oauth = OAuthSettings(**fill("auth", spec.oauth._asdict())) if spec.oauth else None
+    return Resolved(None, url, headers, frozenset((secrets | set(headers.values())) - set(places.values())), oauth)
 
 
 def _normalise(table: Json, where: Where) -> dict[str, Json]:
@@ -266,7 +277,7 @@ def _check_contradictions(facts: dict[str, Json], where: Where) -> None:
     has_command, has_url = bool(facts.get("command")), bool(facts.get("url"))
     if has_command == has_url:
         where.fail("it has both a command and a url; keep one." if has_url else "it needs a command or a url.")
-    wrong = ("headers",) if has_command else ("args", "env", "cwd")
+    wrong = ("headers", "auth", "oauth", "scopes") if has_command else ("args", "env", "cwd")
     for key in wrong:
         if facts.get(key):
             where.fail(f'"{key}" has no meaning beside {"command" if has_command else "url"}; remove one of the two.')
@@ -296,6 +307,12 @@ def _headers(facts: dict[str, Json]) -> dict[str, str]:
     named = {header: f"${{{name}}}" for header, name in facts.get("env_http_headers", {}).items()}
     given: dict[str, str] = facts.get("headers", {})
     return bearer | named | given
+
+
+def _oauth(facts: dict[str, Json], headers: Mapping[str, str], where: Where) -> OAuthSettings | None:
+    if not facts.get("url"):
+        return None
+    return parse_oauth(facts, any(name.lower() == "authorization" for name in headers), where)
 
 
 def _scalar(value: Json, where: Where) -> str:

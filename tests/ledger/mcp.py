@@ -109,9 +109,12 @@ REQUIREMENTS = {
     "mcp:cache:private": ("ours", "A cache file is written whole and is the user's alone; a damaged one is no list."),
     "mcp:close:no-process-left": ("issue 4", "A server's process never outlives us, nor do its children."),
     "mcp:close:killed": ("issue 4", "Not even when we are killed."),
-    "mcp:auth:oauth": (
-        "issue 4",
-        "OAuth through the SDK's provider, with tokens in the user's state directory.",
-        "issue 4: bearer headers work now",
-    ),
+    # signing in
+    "mcp:auth:oauth": ("issue 4", "A person signs in with the browser, through a port of the loopback, once."),
+    "mcp:auth:private": ("issue 4", "Tokens lie in the user's state directory, a file for each server, mode 0600."),
+    "mcp:auth:redacted": ("contract 10", "Tokens and codes are never shown; the redactor learns each."),
+    "mcp:auth:refresh": ("issue 4", "Tokens are renewed without a person, in whichever process finds them stale."),
+    "mcp:auth:nobody": ("ours", "Where nobody is at a terminal the failure names the command that signs in."),
+    "mcp:auth:spellings": ("ours", "auth, oauth and scopes mean what they mean to other clients."),
+    "mcp:auth:headers": ("contract 7", "Bearer tokens from variables, and other headers, reach the server."),
 }

@@ -20,13 +20,15 @@ class Screen(NamedTuple):
     text: str
 
 
-def run_in_terminal(arguments: list[str], environment: Mapping[str, str], folder: Path, columns: int = 80) -> Screen:
-    """Run `codemode ARGUMENTS` with stdout and stderr on one terminal."""
+def run_in_terminal(
+    arguments: list[str], environment: Mapping[str, str], folder: Path, columns: int = 80, *, typing: bool = False
+) -> Screen:
+    """Run `codemode ARGUMENTS` with stdout and stderr on one terminal; where somebody is `typing`, stdin too."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(
         [*COMMAND, *arguments], cwd=folder, env={**environment, "TERM": "xterm-256color"},
-        stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+        stdin=theirs if typing else subprocess.DEVNULL, stdout=theirs, stderr=theirs,
     )  # fmt: skip
     os.close(theirs)
     received = b""

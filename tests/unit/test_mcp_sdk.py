@@ -2,6 +2,7 @@
 
 import httpx2
 import pytest
+from mcp.client.auth import OAuthFlowError
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -9,6 +10,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from codemode.mcp import sdk
 from codemode.mcp.failures import ServerFailure, describe_exit, explain_status
 from codemode.mcp.greeting import PROTOCOL_VERSIONS
+from codemode.mcp.signin import SignInFailed
 from tests.requirements import requirement
 
 
@@ -57,7 +59,15 @@ def test_the_first_words_know_the_versions_that_the_sdk_knows() -> None:
 )
 def test_an_error_of_the_sdk_has_a_kind_and_a_sentence(error: Exception, kind: str, words: str) -> None:
     """Groups show what is in them."""
-    assert sdk.explain(error) == (kind, words)
+    assert sdk.explain(error, 200) == (kind, words)
+
+
+@requirement("mcp:start:failure-kinds", "mcp:auth:oauth")
+def test_a_bad_status_explains_more_than_an_error_but_for_a_sign_in() -> None:
+    """What was answered while somebody signed in is not what failed."""
+    assert sdk.explain(MCPError(CONNECTION_CLOSED, "no"), 503) == ("http", "answered with HTTP 503.")
+    assert sdk.explain(ExceptionGroup("g", [SignInFailed("says no.")]), 404) == ("auth", "says no.")
+    assert sdk.explain(OAuthFlowError("bad state."), 404) == ("auth", "could not be signed in at: bad state.")
 
 
 @requirement("mcp:start:failure-kinds")
