@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import NamedTuple
 
-MAX_SHOWN = 100  # nobody reads further; a letter more narrows it
+MAX_SHOWN = 40  # of them at once; nobody reads further, and a letter more narrows it
 _SEPARATORS = ":_-./"
 
 

@@ -24,6 +24,7 @@ from codemode.repl.javascript import (
 
 _META_CHARS = 70
 _NOTHING = Index(())
+_JAVASCRIPT = Index([Word(name) for name in (*KEYWORDS, *BUILT_INS)])
 _SERVER_PARTS = {
     "resources": {"list": "list(): its resources", "read": "read({uri}): one of them"},
     "prompts": {"list": "list(): its prompts", "get": "get({name, arguments}): one of them"},
@@ -49,8 +50,8 @@ class Vocabulary:
         self._declared = Index([Word(name, "declared here") for name in names])
 
     def names(self, typed: str) -> list[Word]:
-        """Return the names in scope that fit, those of the person's own cells first."""
-        return self._declared.find(typed) + self._globals.find(typed)
+        """Return the names in scope that fit: of the person's own cells, then of codemode, then of JavaScript."""
+        return [*self._declared.find(typed), *self._globals.find(typed), *_JAVASCRIPT.find(typed)]
 
     @cached_property
     def ids(self) -> Index:
@@ -97,8 +98,7 @@ class Vocabulary:
         if self._servers:
             shown["MCP"] = f"servers: {', '.join(self._servers)}"
         shown |= dict.fromkeys(self._namespaces, "namespace of a plugin")
-        plain = [Word(name) for name in (*KEYWORDS, *BUILT_INS)]
-        return Index([Word(name, one_line(meta, _META_CHARS)) for name, meta in shown.items()] + plain)
+        return Index([_word(name, meta) for name, meta in shown.items()])
 
     @cached_property
     def _names(self) -> dict[str, str]:

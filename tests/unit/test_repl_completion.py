@@ -11,7 +11,7 @@ from prompt_toolkit.document import Document
 
 from codemode.repl.commands import COMMANDS
 from codemode.repl.completer import CellCompleter, SafeCompleter
-from codemode.repl.index import Index, Word
+from codemode.repl.index import MAX_SHOWN, Index, Word
 from codemode.repl.inputs import keys_at, type_at, values_at
 from codemode.repl.place import ITEM, Place, locate
 from codemode.repl.scan import scan
@@ -143,7 +143,7 @@ def test_ten_thousand_words_are_found_to_the_last_one() -> None:
     index.warm()
 
     assert all(index.find(word, 1)[0].text == word for word in words[::500])
-    assert len(index.find("e")) == 100
+    assert len(index.find("e")) == MAX_SHOWN
 
 
 # Inputs of tools
