@@ -9,7 +9,6 @@ understood is left out and reported; its neighbours stay.
 import re
 from collections.abc import Mapping
 from typing import NamedTuple, cast
-from urllib.parse import urlsplit
 
 from codemode.core.errors import InvalidConfig
 from codemode.core.names import build_tool_id, safe_name
@@ -110,17 +109,14 @@ def load_openapi(entry: OpenApiEntry) -> Operations:
     """
     document = _read_document(entry)
     reader = _Reader(document, entry)
+    operations, notes = _operations(document)
     tools: list[ToolEntry] = []
-    notes: list[str] = []
-    for path, item in document["paths"].items():
-        for method in _METHODS:
-            try:
-                shared = follow(document, item)
-                if isinstance(shared, Mapping) and method in shared:
-                    tools.append(reader.build(_Operation(method, path, shared[method], shared)))
-            except (_Unsupported, BadReference, InvalidConfig) as error:
-                notes.append(f"{method.upper()} {path} of {entry.spec.name} was left out: {error}")
-    return Operations(tuple(tools), tuple(dict.fromkeys(notes)))
+    for operation in operations:
+        try:
+            tools.append(reader.build(operation))
+        except (_Unsupported, BadReference, InvalidConfig) as error:
+            notes.append(f"{operation.label}: {error}")
+    return Operations(tuple(tools), tuple(f"{entry.spec.name}, left out: {note}" for note in notes))
 
 
 class _Reader:
@@ -246,6 +242,21 @@ def _read_document(entry: OpenApiEntry) -> Mapping[str, Json]:
     return checked
 
 
+def _operations(document: Mapping[str, Json]) -> tuple[list[_Operation], list[str]]:
+    """Return all operations, and which paths lead nowhere."""
+    found: list[_Operation] = []
+    lost: list[str] = []
+    for path, item in document["paths"].items():
+        try:
+            shared = follow(document, item)
+        except BadReference as error:
+            lost.append(f"{path}: {error}")
+            continue
+        if isinstance(shared, Mapping):
+            found += (_Operation(method, path, shared[method], shared) for method in _METHODS if method in shared)
+    return found, lost
+
+
 def _server_of(described: Mapping[str, Json]) -> str | None:
     """Return the first server with its variables' defaults, or None where it is no whole URL."""
     servers = described.get("servers")
@@ -258,7 +269,7 @@ def _server_of(described: Mapping[str, Json]) -> str | None:
         name: str(each["default"]) for name, each in known.items() if isinstance(each, dict) and "default" in each
     }
     url = _PLACEHOLDER.sub(lambda match: defaults.get(match[1], match[0]), first["url"])
-    return _literal(url) if urlsplit(url).scheme in ("http", "https") else None
+    return _literal(url) if url.lower().startswith(("http://", "https://")) else None
 
 
 def _fill_path(path: str, places: Mapping[str, Place]) -> str:

@@ -342,7 +342,7 @@ def test_a_document_says_what_was_left_out_or_why_nothing_runs(environment: dict
     )  # fmt: skip
 
     assert listing["warnings"] == [
-        "PUT /pets/{petId}/photo of petstore.json was left out: its body is image/png; JSON and forms are supported"
+        "petstore.json, left out: PUT /pets/{petId}/photo: its body is image/png; JSON and forms are supported"
     ]
     origins = [tool["origin"] for tool in listing["tools"] if tool["sourceName"] == "petstore"]
     assert origins[0] == f"openapi[0].createPet in {DESK}"

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from codemode.composition import open_toolbox
 from codemode.core.errors import InvalidConfig, NestedToolFailed
@@ -81,7 +83,7 @@ def test_the_pet_stores_operations_become_tools():
         "client:petstore:deletePet",
     ]
     assert found.notes == (
-        "PUT /pets/{petId}/photo of petstore.json was left out: its body is image/png; JSON and forms are supported",
+        "petstore.json, left out: PUT /pets/{petId}/photo: its body is image/png; JSON and forms are supported",
     )
     assert tools["listPets"].description == "List pets."
     assert tools["listPets"].label == "GET /pets"
@@ -196,7 +198,7 @@ def test_an_operation_that_cannot_be_a_tool_is_reported_and_its_neighbour_stays(
 
     assert [tool.name for tool in found.tools] == ["good"]
     (note,) = found.notes
-    assert note.startswith(f"POST {path} of doc.json was left out: ")
+    assert note.startswith(f"doc.json, left out: POST {path}: ")
     assert expected in note
 
 
@@ -215,8 +217,54 @@ def test_what_is_no_operation_at_all_is_no_tool(tmp_path):
     found = read(tmp_path, made)
 
     assert [tool.name for tool in found.tools] == ["op"]
-    assert "GET /c of doc.json was left out: it is no operation" in found.notes
-    assert 'GET /b of doc.json was left out: the reference "#/nowhere" leads nowhere' in found.notes
+    assert found.notes == (
+        'doc.json, left out: /b: the reference "#/nowhere" leads nowhere',
+        "doc.json, left out: GET /c: it is no operation",
+    )
+
+
+@requirement("openapi:operation:isolated")
+def test_a_body_that_need_not_be_given_is_done_without(tmp_path):
+    tool = only(tmp_path, document({"/a": {"post": operation(requestBody=body("image/png"))}}))
+
+    assert tool.parameters["properties"] == {}
+
+
+def places(value: Json, at: tuple = ()) -> Iterator[tuple]:
+    """Yield the path of every part of a JSON value."""
+    yield at
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in members:
+        yield from places(part, (*at, key))
+
+
+def replaced(value: Json, at: tuple, by: Json) -> Json:
+    if not at:
+        return by
+    changed = copy.copy(value)
+    changed[at[0]] = replaced(value[at[0]], at[1:], by)
+    return changed
+
+
+DOCUMENT = json.loads(PETSTORE.read_text(encoding="utf-8"))
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.just({"$ref": "#/paths"}),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["$ref", "type", "in", "x"]), inner),
+    max_leaves=5,
+)
+
+
+@requirement("openapi:operation:isolated", "openapi:document:refused")
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(at=st.sampled_from(list(places(DOCUMENT))), by=ANYTHING)
+def test_whatever_stands_in_a_document_it_is_read_or_refused(tmp_path, at, by):
+    """Any part of a good document may be anything; each tool that comes of it has a schema."""
+    try:
+        found = read(tmp_path, replaced(DOCUMENT, at, by))
+    except InvalidConfig:
+        return
+
+    assert all(tool.parameters["type"] == "object" for tool in found.tools)
 
 
 @requirement("openapi:operation:schema")
