@@ -61,7 +61,7 @@ class TerminalScreen:
 
     def value(self, value: Json) -> None:
         """Show a JSON value."""
-        show.show_value(self._terminal, value)
+        show.show_value(self._terminal, value, "folded; text(_) shows all of it")
 
     def note(self, text: str) -> None:
         """Remark something, beside what is shown."""

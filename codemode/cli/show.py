@@ -13,7 +13,7 @@ from codemode.render.report import ErrorReport
 from codemode.render.words import printable
 
 if TYPE_CHECKING:
-    from codemode.cli.checks import Check
+    from codemode.cli.checks.check import Check
 
 
 def show_outputs(terminal: Terminal, result: Mapping[str, Json]) -> None:
@@ -32,12 +32,12 @@ def show_outputs(terminal: Terminal, result: Mapping[str, Json]) -> None:
         show_value(terminal, result["value"])
 
 
-def show_value(terminal: Terminal, value: Json) -> None:
-    """Show a JSON value on stdout."""
+def show_value(terminal: Terminal, value: Json, hint: str = "") -> None:
+    """Show a JSON value on stdout; a `hint` says how to see all of one that is folded there."""
     if terminal.styled_out:
-        from codemode.render.value import render_value
+        from codemode.render.value import WHOLE_HINT, render_value
 
-        terminal.print_out(render_value(value))
+        terminal.print_out(render_value(value, hint or WHOLE_HINT))
     else:
         terminal.write(plain.value_text(value))
 

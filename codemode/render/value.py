@@ -27,21 +27,26 @@ _FOLD_STEPS = ((1 << 30, 1 << 30), (100, 2000), (20, 1000), (10, 400), (5, 200),
 WHOLE_HINT = "folded; --json prints all of it"
 
 
-def render_value(value: Json) -> RenderableType:
+def render_value(value: Json, hint: str = WHOLE_HINT) -> RenderableType:
     """Return a renderable that fits the terminal: table, text with line breaks, or JSON.
+
+    Args:
+        value: What to show.
+        hint: How to see all of it, where a part is left out.
 
     Contract: cli:values:tables, cli:values:folded
     """
     if isinstance(value, str) and "\n" in value:
         return Text(printable(value))
-    return _Value(value)
+    return _Value(value, hint)
 
 
 class _Value:
     """Chooses its form when it learns the width."""
 
-    def __init__(self, value: Json) -> None:
+    def __init__(self, value: Json, hint: str) -> None:
         self.value = value
+        self.hint = hint
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns = _shared_columns(self.value)
@@ -51,10 +56,10 @@ class _Value:
             if Measurement.get(console, unbounded, table).minimum <= options.max_width:
                 yield table
                 if len(self.value) > _MAX_ROWS:
-                    rest = f"… {len(self.value) - _MAX_ROWS:,} more of {counted(len(self.value), 'row')}; {WHOLE_HINT}"
+                    rest = f"… {len(self.value) - _MAX_ROWS:,} more of {counted(len(self.value), 'row')}; {self.hint}"
                     yield Text(rest, _FOLD)
                 return
-        yield from _json_lines(self.value, options.max_width)
+        yield from _json_lines(self.value, options.max_width, self.hint)
 
 
 def _shared_columns(value: Json) -> list[str]:
@@ -90,7 +95,7 @@ def _cell(value: Json) -> Text:
     return Text(one_line(value, 4 * _MAX_CELL_CHARS)) if isinstance(value, str) else _flat(value)
 
 
-def _json_lines(value: Json, width: int) -> Iterator[Text]:
+def _json_lines(value: Json, width: int, hint: str) -> Iterator[Text]:
     """Yield the lines of a value, folded step by step until they are few enough."""
     lines: list[Text] = []
     for items, chars in _FOLD_STEPS:
@@ -100,7 +105,7 @@ def _json_lines(value: Json, width: int) -> Iterator[Text]:
             break
     yield from lines
     if folder.folded:
-        yield Text(WHOLE_HINT, _FOLD)
+        yield Text(hint, _FOLD)
 
 
 class _Folder:
