@@ -22,6 +22,10 @@ class SmokeOptions(NamedTuple):
     wanted: Annotated[
         str, typer.Option("-k", "--filter", metavar="TEXT", help="Only cases with this in their name; may be a glob.")
     ] = ""
+    replay: Annotated[
+        Path | None,
+        typer.Option("--replay", metavar="FILE", help="Answer nested calls from this recording; nothing is started."),
+    ] = None
     bail: Annotated[bool, typer.Option("-x", "--bail", help="Begin no more cases after the first that fails.")] = False
     update: Annotated[bool, typer.Option("--update", help="Write what the cells give into their expectations.")] = False
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML for a CI.")] = None
@@ -54,6 +58,7 @@ COMMANDS = (
             "codemode smoke checks/total.js --update",
             "codemode smoke checks -k 'orders*' --bail",
             "codemode smoke checks -m ci/codemode.toml --junit smoke.xml",
+            "codemode smoke checks/orders.js --replay checks/orders.jsonl",
         ),
     ),
 )

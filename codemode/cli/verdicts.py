@@ -50,6 +50,12 @@ def check_cells(terminal: Terminal, options: SmokeOptions) -> ExitStatus:
 
 def _gather(terminal: Terminal, options: SmokeOptions) -> list[Case]:
     named = options.manifest or terminal.manifest
+    if options.replay and named:
+        raise InvalidInput("--replay and a manifest were both given; a recording brings its own catalog")
+    if options.replay:
+        from codemode.recording import check_recording  # few runs are replayed
+
+        return gather_cases(options.paths, check_recording(options.replay), options.wanted)
     return gather_cases(options.paths, Path(named) if named else None, options.wanted)
 
 

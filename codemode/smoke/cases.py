@@ -12,8 +12,8 @@ from typing import NamedTuple, NoReturn, cast, get_args
 from codemode.core.errors import InvalidInput
 from codemode.core.limits import LIMITS
 from codemode.core.names import did_you_mean
-from codemode.core.types import Language
-from codemode.manifest import FILE_NAME, find_manifest
+from codemode.core.types import Json, Language
+from codemode.manifest import FILE_NAME, find_manifest, is_recording
 from codemode.smoke.expectations import Expectation
 from codemode.smoke.headers import BadLine, parse_header
 
@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
     name: What reports call it: its file, and in a list its own name behind it.
     title: What it shows, in its author's words; may be "".
-    manifest: Whose tools it gets; None for the empty one.
+    manifest: Whose tools it gets, a recording's perhaps; None for the empty one.
     number: Which of the list's cases it is, from 0; None for a cell's own file.
     """
 
@@ -86,7 +86,7 @@ def load_cell(file: Path, manifest: Path | None = None) -> Case:
     except BadLine as error:
         place.fail(str(error), error.line)
     lines = header.setting_lines
-    where = Place(file, lines.get("manifest", 1))
+    where = Place(file, lines.get("replay", lines.get("manifest", 1)))
     settings = parse_flags(header.settings.get("flags", ""), Place(file, lines.get("flags", 1)))
     return Case(
         name=shown_path(file),
@@ -94,7 +94,7 @@ def load_cell(file: Path, manifest: Path | None = None) -> Case:
         title=header.title,
         code=text,
         language=settings.language or language_of(file),
-        manifest=manifest or choose_manifest(header.settings.get("manifest"), where),
+        manifest=manifest or choose_manifest(header.settings, where),
         settings=settings,
         expectations=header.expectations,
     )
@@ -119,18 +119,33 @@ def read_text(place: Place) -> str:
         place.fail(f"the file is not UTF-8 text (byte {error.start}); save it as UTF-8")
 
 
-def choose_manifest(named: str | None, place: Place) -> Path | None:
-    """Return the manifest that a case names, a file or its folder, else the nearest one above the case.
+def choose_manifest(settings: Mapping[str, Json], place: Place) -> Path | None:
+    """Return the recording or the manifest that a case names, else the nearest one above the case.
+
+    Args:
+        settings: `{"replay"?: "orders.jsonl", "manifest"?: "../shop"}`; a manifest may be named by its folder.
+        place: The case; both are looked for from its folder.
 
     Raises:
-        InvalidInput: There is no such file.
+        InvalidInput: There is no such file, or it is no recording.
+
+    Contract: smoke:run:replay
     """
-    if named is None:
-        return find_manifest(place.file.parent)
-    path = place.file.parent / Path(named).expanduser()
+    if named := settings.get("replay"):
+        path = _named(named, place, "recording")
+        if not is_recording(path):
+            place.fail(f'"{named}" is no recording; make one with codemode run --record FILE')
+        return path
+    if named := settings.get("manifest"):
+        return _named(named, place, "manifest")
+    return find_manifest(place.file.parent)
+
+
+def _named(name: str, place: Place, kind: str) -> Path:
+    path = place.file.parent / Path(name).expanduser()
     path = path / FILE_NAME if path.is_dir() else path
     if not path.is_file():
-        place.fail(f'there is no manifest "{named}"; it is looked for from {shown_path(place.file.parent)}')
+        place.fail(f'there is no {kind} "{name}"; it is looked for from {shown_path(place.file.parent)}')
     return path
 
 

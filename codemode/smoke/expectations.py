@@ -48,7 +48,7 @@ TAGS: Mapping[str, Tag] = {
     "duration": Tag("word", tuple(DURATION_MS)),
     "not": Tag("text", many=True),
 }
-SETTINGS = ("manifest", "flags")  # how a cell is run; written where expectations are
+SETTINGS = ("manifest", "replay", "flags")  # how a cell is run; written where expectations are
 
 
 class Expectation(NamedTuple):

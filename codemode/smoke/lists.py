@@ -26,12 +26,13 @@ from codemode.smoke.paths import split_path
 HEADING = re.compile(r"\s*\[\[\s*case\s*\]\]")
 JSON_SUFFIX = "-json"
 _JSON_KINDS = ("json", "outputs")
-_TABLE_FIELDS = {"manifest": Field("text"), "case": Field("tables", required=True)}
+_TABLE_FIELDS = {"manifest": Field("text"), "replay": Field("text"), "case": Field("tables", required=True)}
 _CASE_FIELDS = {
     "name": Field("text", required=True),
     "cell": Field("text"),
     "file": Field("text"),
     "manifest": Field("text"),
+    "replay": Field("text"),
     "flags": Field("text"),
     **{tag: Field("any") for tag in TAGS},
     **{tag + JSON_SUFFIX: Field("text") for tag, entry in TAGS.items() if entry.kind in _JSON_KINDS},
@@ -57,15 +58,17 @@ def load_list(file: Path, manifest: Path | None = None) -> list[Case]:
     places = [Place(file, at) for at, line in enumerate(text.split("\n"), 1) if HEADING.match(line)]
     table = _check(_parse(text, place), _TABLE_FIELDS, place)
     cases = [
-        _read_case(
-            entry, number, where, manifest or choose_manifest(entry.get("manifest", table.get("manifest")), where)
-        )
+        _read_case(entry, number, where, manifest or choose_manifest(_chosen(entry) or _chosen(table), where))
         for number, (entry, where) in enumerate(zip(table["case"], places, strict=False))
         if _check(entry, _CASE_FIELDS, where)
     ]
     if len(cases) < len(table["case"]):
         place.fail("write each case as a table of its own, under [[case]]")
     return cases
+
+
+def _chosen(table: dict[str, Json]) -> dict[str, Json]:
+    return {key: table[key] for key in ("replay", "manifest") if key in table}
 
 
 def _parse(text: str, place: Place) -> Json:

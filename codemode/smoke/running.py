@@ -14,6 +14,7 @@ from typing import NamedTuple
 from codemode.composition import Setup, Toolbox, build_parts, open_toolbox
 from codemode.core.events import CallStarted, Event
 from codemode.core.types import CodeModeResult, Json, Waiting
+from codemode.manifest import is_recording
 from codemode.session import Identity, Session
 from codemode.smoke.cases import Case
 from codemode.smoke.verdicts import Observed, Verdict, judge
@@ -79,13 +80,15 @@ async def _open_toolboxes(
 
 
 async def _run_case(case: Case, number: int, box: Toolbox, pool: WorkerPool, store: Store) -> Verdict:
-    who = Identity(session=f"smoke-{number}")
-    setup = Setup(case.manifest, who, case.settings.limits, may_ask=False)
-    session = Session(build_parts(setup, box, pool, store), who)
-    try:
+    """Run one case; a recording gives its answers to each case anew."""
+    async with AsyncExitStack() as stack:
+        if case.manifest is not None and is_recording(case.manifest):
+            box = await stack.enter_async_context(open_toolbox(case.manifest))
+        who = Identity(session=f"smoke-{number}")
+        setup = Setup(case.manifest, who, case.settings.limits, may_ask=False)
+        session = Session(build_parts(setup, box, pool, store), who)
+        stack.push_async_callback(session.close)
         verdict = judge(case, await observe(session, case))
-    finally:
-        await session.close()
     shown = tuple(
         each._replace(expected=box.redactor.text(each.expected), found=box.redactor.text(each.found))
         for each in verdict.differences

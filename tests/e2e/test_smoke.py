@@ -61,9 +61,9 @@ def test_checks_that_hold_end_with_status_0(smoke: Smoke) -> None:
     names = re.findall(r"^ok {6}(\S+?)(?:\.js|\.ts|: .*?)  ", done.out, re.MULTILINE)
 
     assert (done.status, done.err) == (0, "")
-    assert done.out.splitlines()[-1].startswith("9 passed in ")
+    assert done.out.splitlines()[-1].startswith("10 passed in ")
     assert [name.removeprefix("fixtures/smoke/checks/") for name in names] == [
-        "largest_order", "printer_is_empty", *["smoke.toml"] * 6, "total_by_customer",
+        "largest_order", "orders_replayed", "printer_is_empty", *["smoke.toml"] * 6, "total_by_customer",
     ]  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def test_a_difference_ends_with_status_1_and_names_the_path(smoke: Smoke) -> Non
 
     assert (done.status, done.err) == (1, "")
     assert done.out.splitlines()[1:4] == ["  @value $.orders[0].cents", "    expected 4300", "    found    4200"]
-    assert done.out.splitlines()[-1].startswith("9 passed, 1 failed in ")
+    assert done.out.splitlines()[-1].startswith("10 passed, 1 failed in ")
 
 
 @requirement("smoke:status:exit", "smoke:files:unknown-tag")
@@ -182,6 +182,21 @@ def test_cases_run_at_the_same_time(smoke: Smoke, tmp_path: Path) -> None:
         (tmp_path / f"{name}.js").write_text("// @value true\nreturn await tools.meet({})\n")
 
     assert smoke(".", "--jobs", "2").status == 0
+
+
+@requirement("smoke:run:replay")
+def test_each_case_gets_the_answers_of_a_recording_from_its_beginning(
+    smoke: Smoke, cells: Callable[..., None], tmp_path: Path
+) -> None:
+    """The tool is gone when it is replayed, and each of two cells may ask once."""
+    recording = FIXTURES / "smoke" / "checks" / "orders.jsonl"
+    once = "return (await tools.list_orders({})).length"
+    cells(a=f"// @value 3\n{once}", b=f"// @value 3\n{once}", c=f"// @error has no answer\n{once} + ({once[7:]})")
+
+    assert smoke(".", "--replay", str(recording)).status == 0
+    both = smoke(".", "--replay", str(recording), "-m", str(FIXTURES / "smoke" / "codemode.toml"))
+    assert both.err.startswith("error [invalid_input]: --replay and a manifest were both given")
+    assert smoke(".", "--replay", "no.jsonl").err.startswith("error [invalid_config]: there is no recording no.jsonl")
 
 
 @requirement("smoke:report:redacted")

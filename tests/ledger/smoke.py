@@ -16,6 +16,7 @@ REQUIREMENTS = {
         "Nobody can be asked, so that a call that needs approval is denied at once.",
     ),
     "smoke:run:waits": ("ours", "A case may ask to be driven to its end; outputs are joined."),
+    "smoke:run:replay": ("issue 6", "A case may answer from a recording, each from its beginning; nothing is started."),
     "smoke:filter:names": ("issue 6", "--filter keeps the cases with a text or a glob in their name."),
     "smoke:update:renews": ("issue 6", "--update makes what does not hold hold, but for bounds, which stay."),
     "smoke:update:first-time": ("ours", "--update writes a whole description of a cell that has none."),

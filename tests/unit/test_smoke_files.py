@@ -106,6 +106,21 @@ def test_the_manifest_is_the_given_one_else_the_named_else_the_nearest(write: Wr
     assert load_cell(named, given).manifest == given
 
 
+@requirement("smoke:run:replay")
+def test_a_recording_goes_before_a_manifest_and_a_case_before_its_list(write: Write) -> None:
+    write("codemode.toml", ""), write("a.jsonl", '{"recording": 1}\n'), write("b.jsonl", '{"recording": 1}\n')
+    cell = load_cell(write("a.js", "// @manifest codemode.toml\n// @replay a.jsonl\n"))
+    cases = load_list(
+        write(
+            "smoke.toml",
+            'replay = "b.jsonl"\n[[case]]\nname = "x"\ncell = "1"\n'
+            '[[case]]\nname = "y"\ncell = "1"\nmanifest = "codemode.toml"\n',
+        )
+    )
+
+    assert [case.manifest and case.manifest.name for case in (cell, *cases)] == ["a.jsonl", "b.jsonl", "codemode.toml"]
+
+
 @requirement("smoke:files:unknown-tag")
 @pytest.mark.parametrize(
     ("text", "message"),
@@ -113,6 +128,8 @@ def test_the_manifest_is_the_given_one_else_the_named_else_the_nearest(write: Wr
         ("// ok\n// @valeu 1\n", 'a.js:2: there is no tag "valeu"'),
         ("// @value {\nreturn 1", "a.js:1: @value takes JSON"),
         ("//\n// @manifest nowhere\n", 'a.js:2: there is no manifest "nowhere"; it is looked for from .'),
+        ("// @replay no.jsonl\n", 'a.js:1: there is no recording "no.jsonl"'),
+        ("// x\n// @replay a.js\n", 'a.js:2: "a.js" is no recording; make one with codemode run --record FILE'),
         ("// @flags --timeout 5\n", 'a.js:1: @flags has no "--timeout"'),
         ("// @flags --timeout-ms\n", 'a.js:1: --timeout-ms takes a whole number; found ""'),
         ("//\n// @flags --language ruby\n", 'a.js:2: --language takes javascript or typescript; found "ruby"'),
