@@ -217,5 +217,5 @@ def _parse_mcp(document: dict[str, Json], where: Where, folder: Path) -> McpTabl
     written = ((where.at("mcp.servers"), mcp.get("servers")), (where.at("mcp_servers"), document.get("mcp_servers")))
     return McpTables(
         servers=tuple((place, table) for place, table in written if table),
-        include=tuple(folder / file for file in mcp.get("include", [])),
+        include=tuple(folder / Path(file).expanduser() for file in mcp.get("include", [])),
     )

@@ -247,7 +247,7 @@ class GuestScope(NamedTuple):
 
     mcp: `null` or `{"header", "servers": [{"ident", "name", "header", "resources", "prompts",
         "tools": [{"ident", "name", "id", "header", "parameters"}]}]}`.
-    files: `[{"path", "description", "text"}]`, what `API.list` and `API.read` show.
+    files: `[{"path", "description", "bytes", "text"}]`, what `API.list` and `API.read` show.
     namespaces: `[{"name", "node"}]`; a node is `["f"]` (callable), `["v", value]`,
         `["o", {key: node}]` or `["a", [node]]`.
     targets: path → target; segments are joined by `PATH_SEPARATOR`, the global's name first.

@@ -43,10 +43,15 @@ class ServerFailure(NamedTuple):
 
     def sentence(self) -> str:
         """Return the message with the last words of the server's stderr, in one line."""
-        words = " ".join(self.stderr.split())
-        if len(words) > _LAST_WORDS_CHARS:
-            words = "…" + words[-_LAST_WORDS_CHARS:]
-        return f"{self.message} Its stderr ends with: {words}" if words else self.message
+        return add_last_words(self.message, self.stderr)
+
+
+def add_last_words(message: str, stderr: str) -> str:
+    """Return a message with the end of a server's stderr behind it, in one line."""
+    words = " ".join(stderr.split())
+    if len(words) > _LAST_WORDS_CHARS:
+        words = "…" + words[-_LAST_WORDS_CHARS:]
+    return f"{message} Its stderr ends with: {words}" if words else message
 
 
 class ServerUnavailable(Exception):

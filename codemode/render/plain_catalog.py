@@ -6,6 +6,7 @@ Standard library only. Lines of tools begin with the id, so that `grep` and `cut
 from collections.abc import Iterator, Mapping, Sequence
 
 from codemode.core.types import Json
+from codemode.mcp.failures import add_last_words
 from codemode.render.plain import table_text
 from codemode.render.signature import parameters_of
 from codemode.render.words import age, counted, one_line, printable
@@ -21,9 +22,9 @@ def catalog_text(listing: Mapping[str, Json]) -> str:
 def failure_lines(listing: Mapping[str, Json]) -> Iterator[str]:
     """Yield a line for each server that could not be listed."""
     for failure in listing["failures"]:
-        stderr = one_line(failure.get("stderr", ""), 200)
-        words = f"; its stderr ends with: {stderr}" if stderr else ""
-        yield printable(f"MCP server {failure['server']} [{failure['kind']}]: {failure['message']}{words}")
+        server = failure["server"]
+        why = add_last_words(failure["message"].removeprefix(f'MCP server "{server}" '), failure.get("stderr", ""))
+        yield printable(f"MCP server {server} [{failure['kind']}]: {why}")
 
 
 def note_lines(listing: Mapping[str, Json]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from codemode.core.errors import InvalidConfig
 from codemode.core.tables import Where
+from codemode.manifest import load_manifest
 from codemode.mcp.includes import read_include
 from codemode.mcp.servers import ServerSpec, gather_servers, parse_server, resolve
 from tests.requirements import requirement
@@ -336,6 +337,16 @@ def test_folders_start_from_the_file_of_the_definition(tmp_path: Path) -> None:
     assert commands[2] is not None
     assert commands[2].argv == (str(Path.home() / "bin/x"),)
     assert resolve(editor, {}).secrets == frozenset()
+
+
+@requirement("mcp:config:roots")
+def test_an_include_may_begin_with_the_home_folder(tmp_path: Path) -> None:
+    """Or be absolute, or start from the manifest's folder."""
+    manifest = tmp_path / "codemode.toml"
+    manifest.write_text(f'[mcp]\ninclude = ["~/.cursor/mcp.json", "{tmp_path}/a.json", "b.json"]\n', encoding="utf-8")
+
+    found = load_manifest(manifest).mcp.include
+    assert found == (Path.home() / ".cursor/mcp.json", tmp_path / "a.json", tmp_path / "b.json")
 
 
 @requirement("mcp:config:roots")
