@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from codemode.core.errors import InvalidInput, RuntimeUnavailable
 from codemode.core.events import CallParked, CallSettled, CallStarted, ExecStarted, RunEnded
@@ -149,6 +150,44 @@ def test_a_state_knows_when_its_vm_began_and_what_is_declared() -> None:
 
     assert (second.began_s, second.cells, second.size) == (100.0, 2, 2)
     assert second.names == {"a", "b"}
+
+
+class StatesMachine(RuleBasedStateMachine):
+    """Whatever one does and undoes, the states are a list with a finger in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states = States()
+        self.model = [State()]
+        self.finger = 0
+
+    @rule()
+    def push(self) -> None:
+        number = max(each.number for each in self.model) + 1
+        del self.model[self.finger + 1 :]
+        self.model.append(state(number))
+        self.finger += 1
+        self.states.push(state(number))
+
+    @rule()
+    def undo(self) -> None:
+        left = self.states.undo()
+        assert left == (self.model[self.finger] if self.finger else None)
+        self.finger = max(self.finger - 1, 0)
+
+    @rule()
+    def redo(self) -> None:
+        can = self.finger + 1 < len(self.model)
+        assert self.states.redo() == (self.model[self.finger + 1] if can else None)
+        self.finger += can
+
+    @invariant()
+    def the_finger_points_at_the_current_state(self) -> None:
+        assert self.states.current == self.model[self.finger]
+        assert self.states.undone == {each.number for each in self.model[self.finger + 1 :]}
+
+
+TestStates = requirement("repl:undo:state", "repl:redo:state")(StatesMachine.TestCase)
 
 
 # Evaluating

@@ -2,6 +2,7 @@
 
 import random
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from codemode.repl.place import ITEM, Place, locate
 from codemode.repl.scan import scan
 from codemode.repl.vocabulary import Vocabulary
 from tests.requirements import requirement
+from tests.support.cells import FIXTURES, load_cell
 from tests.support.repl import ORDER, catalog_with_everything
 
 # Reading half a cell
@@ -326,3 +328,33 @@ def test_a_description_cannot_steer_the_terminal(completer: CellCompleter) -> No
     nasty = CellCompleter(Vocabulary(catalog_with_everything()), lambda _kind: [Word("a", "\x1b[31mred")])
 
     assert "\x1b" not in offered(nasty, ":wait ")[0].display_meta_text
+
+
+# Against real cells
+
+CELLS = sorted((*FIXTURES.glob("cells/**/*.[jt]s"), *FIXTURES.glob("hostile/**/*.[jt]s")))
+RUNNING = [
+    path
+    for path in CELLS
+    if load_cell(path).one("status") in ("completed", "waiting")
+    and "html_comment" not in path.name  # `<!--`: nobody types it
+]
+
+
+@pytest.mark.parametrize("path", RUNNING, ids=lambda path: path.name)
+def test_a_whole_cell_is_read_to_its_end_with_nothing_open(path: Path) -> None:
+    """A cell that runs has balanced brackets; the scanner must see them as the parser does."""
+    cell = load_cell(path)
+    found = scan(cell.code)
+
+    assert ([frame.opener for frame in found.frames], found.state in ("code", "comment")) == ([""], True)
+
+
+@requirement("repl:completion:broken")
+def test_completion_breaks_at_no_place_of_any_cell(completer: CellCompleter) -> None:
+    """Each fixture is typed up to a few places in it."""
+    chosen = random.Random(7)
+    for path in CELLS:
+        source = path.read_text(encoding="utf-8", errors="replace")
+        for _ in range(3):
+            texts(completer, source[: chosen.randrange(len(source) + 1)], asked=True)

@@ -2,11 +2,14 @@
 
 import asyncio
 import stat
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from prompt_toolkit.application import get_app_or_none
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
@@ -219,6 +222,34 @@ async def test_a_broken_vocabulary_is_told_in_the_bar_and_the_prompt_goes_on(des
 
         assert (await task).text == "too"
     assert desk.toolbar.fault == ""
+
+
+KEYS = st.sampled_from(
+    [*"ab1.({[]})\"'`:;", " ", ENTER, TAB, UP, "\x1b[B", "\x1b[D", "\x1b[C", "\x7f", ALT_ENTER, "\x12", "\x07", "\x0b",
+     "\x19", "\x1f", "tools.", "MCP.", ":un", pasted("x\n{"), "\x01", CTRL_E]
+)  # fmt: skip
+
+
+@requirement("repl:keys:order", "repl:completion:broken")
+@settings(max_examples=60, deadline=None)
+@given(st.lists(KEYS, max_size=30))
+def test_whatever_keys_are_pressed_the_prompt_stays_alive(keys: list[str]) -> None:
+    """Then Ctrl-C, a word and Enter still give that word."""
+
+    async def drive(desk: Desk) -> None:
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context))
+        desk.keyboard.send_text("".join(keys) + "\x07" + CTRL_C)
+        while True:  # each Enter among the keys gives an input
+            try:
+                await desk.reads("")
+            except (KeyboardInterrupt, EOFError):
+                break
+        assert (await desk.reads("alive" + ENTER)).text == "alive"
+        assert (faults, desk.toolbar.fault) == ([], "")
+
+    with tempfile.TemporaryDirectory() as folder, opened_desk(Path(folder)) as desk:
+        asyncio.run(drive(desk))
 
 
 # History
