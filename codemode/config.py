@@ -80,6 +80,17 @@ def decide_activation(enabled: bool, request: ModelRequest, allow: tuple[str, ..
 
     Contract: config:gate:conditions
     """
+    unmet = unmet_conditions(enabled, request, allow, tool_count)
+    if unmet:
+        return Activation(False, f"Code mode is off: {unmet[0]}.")
+    return Activation(True, f"Code mode is on: {tool_count} tools are behind exec and wait.")
+
+
+def unmet_conditions(enabled: bool, request: ModelRequest, allow: tuple[str, ...], tool_count: int) -> list[str]:
+    """Return why code mode is off for a request, every reason in words; none where it is on.
+
+    The arguments are those of `decide_activation`.
+    """
     conditions = (
         (enabled, "tools.codeMode.enabled is not true"),
         (request.supports_tools, "the model does not support tools"),
@@ -88,7 +99,4 @@ def decide_activation(enabled: bool, request: ModelRequest, allow: tuple[str, ..
         (bool(allow), "the allowlist tools.allow is empty"),
         (tool_count > 0, "no tool is effective after allow and deny"),
     )
-    for holds, reason in conditions:
-        if not holds:
-            return Activation(False, f"Code mode is off: {reason}.")
-    return Activation(True, f"Code mode is on: {tool_count} tools are behind exec and wait.")
+    return [reason for holds, reason in conditions if not holds]

@@ -3,9 +3,10 @@
 What the command needs beyond its options is imported inside it: help must come at once.
 """
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from codemode.cli.options import JsonFlag, Manifest, examples, takes
+from codemode.cli.options import JsonFlag, Manifest, Quiet, examples, takes
 from codemode.cli.status import ExitStatus
 
 if TYPE_CHECKING:
@@ -17,30 +18,40 @@ class DoctorOptions(NamedTuple):
 
     manifest: Manifest = None
     json: JsonFlag = False
+    quiet: Quiet = False
 
 
 @takes(DoctorOptions)
 def doctor(terminal: "Terminal", options: DoctorOptions) -> ExitStatus:
-    """Check engine, store, manifest, tools and servers on this machine, and say what to fix.
+    """Try what a run needs on this machine: sandbox, versions, cache, store, manifest, servers, activation.
 
-    Ends with status 1 where anything failed.
+    Each finding says what to do. Ends with status 1 where anything failed; with --quiet only what is
+    not as it should be is shown.
     """
-    from codemode.cli.checks import check_all
+    from codemode.cli.checks.order import check_all
     from codemode.cli.listing import manifest_path
     from codemode.cli.show import show_check
     from codemode.cli.versions import versions
 
     terminal.json = options.json
+    terminal.speak(options.quiet, False)
     checks = []
     for check in check_all(manifest_path(terminal, options.manifest)):
         checks.append(check)
-        if not terminal.json:
+        if not terminal.json and not (terminal.quiet and check.state == "ok"):
             show_check(terminal, check)
-    failed = [check for check in checks if check.state == "failed"]
+    counts = Counter(check.state for check in checks)
     if terminal.json:
         shown = [check.to_json() for check in checks]
-        terminal.write_json({"ok": not failed, "checks": shown, "versions": dict(versions())})
-    return ExitStatus.FAILED if failed else ExitStatus.OK
+        terminal.write_json({"ok": not counts["failed"], "checks": shown, "versions": dict(versions())})
+    else:
+        terminal.note(f"{counts['ok']} ok, {counts['warning']} to look at, {counts['failed']} failed")
+    return ExitStatus.FAILED if counts["failed"] else ExitStatus.OK
 
 
-COMMANDS = ((doctor, examples("codemode doctor", "codemode doctor -m shop/codemode.toml --json")),)
+COMMANDS = (
+    (
+        doctor,
+        examples("codemode doctor", "codemode doctor -m shop/codemode.toml --json", "codemode doctor --quiet"),
+    ),
+)

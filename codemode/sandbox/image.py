@@ -32,6 +32,7 @@ _SMALLEST_PIECE_BYTES = 32
 _TEXT_BYTES = 16_384  # scratch for short texts, so that most turns allocate nothing
 _SCRATCH_BYTES = 64 + _TEXT_BYTES
 _IMAGE_HEAD = struct.Struct(">I")
+_PREFIXES = ("module-", "image-")  # of the names in the cache
 
 
 class Image(NamedTuple):
@@ -161,6 +162,22 @@ class Workshop:
             return build_image(machine, script.data, entries) if body is None else _parse_image(body)
 
         return load
+
+    def audit(self) -> list[tuple[str, int, str]]:
+        """Return `(file, bytes, state)` for each cached file: `verified`, `damaged` or `not trusted`.
+
+        What is not verified is never loaded, and made anew where it is needed.
+        """
+        if self._cache is None or not self._cache.is_dir():
+            return []
+        files = sorted(file for file in self._cache.iterdir() if file.name.startswith(_PREFIXES))
+        return [(file.name, file.stat().st_size, self._state_of(file.name)) for file in files]
+
+    def _state_of(self, key: str) -> str:
+        mapped = self._map(key)
+        if mapped is None:
+            return "not trusted"
+        return "damaged" if _verified(mapped) is None else "verified"
 
     def _key(self, *parts: str) -> str:
         library = native_library()

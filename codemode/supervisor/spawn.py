@@ -16,7 +16,7 @@ from typing import NamedTuple
 from codemode.core.errors import RuntimeUnavailable
 
 _PACKAGE_ROOT = __file__.rsplit(os.sep, 3)[0]
-_WORKER_MAIN = "import sys; sys.path += sys.argv[1:3]; from codemode.sandbox.worker import main; main()"
+_SANDBOX_MAIN = "import sys; sys.path += sys.argv[1:3]; from codemode.sandbox.{module} import main; main()"
 
 
 class Child(NamedTuple):
@@ -31,19 +31,28 @@ class Child(NamedTuple):
 def spawn_worker() -> Child:
     """Start a sandbox worker with an empty environment.
 
+    Raises:
+        RuntimeUnavailable: wasmtime is not installed, or the process cannot be started.
+    """
+    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ}
+    return spawn(sandbox_argv("worker"), kept)
+
+
+def sandbox_argv(module: str) -> list[str]:
+    """Return the command that runs `main` of a module of the sandbox; the cache folder comes third.
+
     It is isolated from `PYTHON*` variables, from the working directory and from site hooks:
     its import path is the standard library, this package and the folder of wasmtime.
 
     Raises:
-        RuntimeUnavailable: wasmtime is not installed, or the process cannot be started.
+        RuntimeUnavailable: wasmtime is not installed.
     """
     found = PathFinder.find_spec("wasmtime")
     if found is None or not found.submodule_search_locations:
         raise RuntimeUnavailable("the package wasmtime is not installed; install codemode with its dependencies")
     engine_root = found.submodule_search_locations[0].rsplit(os.sep, 1)[0]
-    argv = [sys.executable, "-I", "-S", "-c", _WORKER_MAIN, _PACKAGE_ROOT, engine_root, cache_dir()]
-    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ}
-    return spawn(argv, kept)
+    main = _SANDBOX_MAIN.format(module=module)
+    return [sys.executable, "-I", "-S", "-c", main, _PACKAGE_ROOT, engine_root, cache_dir()]
 
 
 def spawn_first() -> Child | None:

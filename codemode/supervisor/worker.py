@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
 from codemode.core.errors import RuntimeUnavailable, SnapshotLimit, TurnTimeout
 from codemode.core.limits import (
@@ -29,16 +30,26 @@ from codemode.supervisor.spawn import Child
 from codemode.supervisor.wire import Answer, Overdue, TooLarge, Wire
 
 
+class Measure(NamedTuple):
+    """One thing that a worker gave up after its start: whether that is in force, and what it does or why not."""
+
+    name: str
+    enforced: bool
+    detail: str
+
+
 class Worker:
     """A sandbox worker; it serves one cell at a time and holds at most one VM.
 
-    `build` names the engine's build once the worker is ready. `on_wanted` is called when
-    somebody waits for a worker while this one is checked out; its user may then give it back.
+    `build` names the engine's build once the worker is ready, and `lockdown` what it has given up.
+    `on_wanted` is called when somebody waits for a worker while this one is checked out; its user
+    may then give it back.
     """
 
     def __init__(self, child: Child, on_end: Callable[[], None]) -> None:
         """Begin to wait for the worker's `ready`; `on_end` is called once, when it has ended."""
         self.build = ""
+        self.lockdown: tuple[Measure, ...] = ()
         self.on_wanted: Callable[[], None] | None = None
         self._wire = Wire(child, on_end)
         self._tainted = False
@@ -51,6 +62,7 @@ class Worker:
         try:
             header, _ = await self._ask(None, "ready", WORKER_START_MS)
             self.build = str(header.get("build"))
+            self.lockdown = tuple(Measure(*measure) for measure in header.get("lockdown", ()))
         except RuntimeUnavailable as error:  # told to whoever checks this worker out
             self._failure = error
 

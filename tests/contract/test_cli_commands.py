@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 import typer
 
-from codemode.cli import app, checks
+from codemode.cli import app
+from codemode.cli.checks import claims
 from codemode.cli.completion import complete_run, complete_server, complete_tool, complete_words
 from codemode.cli.listing import find_declarations, find_tool
 from codemode.core.errors import InvalidInput, RuntimeUnavailable
@@ -338,12 +339,12 @@ def test_an_engine_that_fails_or_answers_wrong_is_said(
     def broken(*_args: object, **_kwargs: object) -> None:
         raise RuntimeUnavailable("the engine is damaged")
 
-    monkeypatch.setattr(checks, "open_session", broken)
+    monkeypatch.setattr(claims, "open_session", broken)
     done = codemode("doctor", "--json")
-    engine = done.json["checks"][0]
+    (engine,) = [check for check in done.json["checks"] if check["name"] == "engine"]
 
     assert done.status == 1
-    assert (engine["name"], engine["state"], engine["says"]) == ("engine", "failed", "the engine is damaged")
+    assert (engine["state"], engine["says"]) == ("failed", "the engine is damaged")
     assert "wheel" in engine["fix"]
     assert not done.json["ok"]
 
@@ -352,11 +353,9 @@ def test_an_engine_that_fails_or_answers_wrong_is_said(
 def test_a_cell_that_ends_otherwise_is_no_working_engine(
     codemode: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "_CELL", "return 41")
+    monkeypatch.setattr(claims, "ENGINE", claims.ENGINE._replace(cell="return 41"))
 
-    assert codemode("doctor").out.startswith(
-        "failed   engine: a test cell ended with {'status': 'completed', 'value': 41"
-    )
+    assert "failed   engine: a test cell ended with the value 41" in codemode("doctor").out
 
 
 # Completion

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codemode.cli import show
-from codemode.cli.checks import Check
+from codemode.cli.checks.check import Check
 from codemode.cli.terminal import Terminal
 from codemode.core.types import Json
 from codemode.render.report import report_of_usage

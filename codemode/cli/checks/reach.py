@@ -1,0 +1,116 @@
+"""What a cell can reach with a manifest: its tools, its servers, and whether a model would get code mode."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from codemode.cli.checks.check import Check
+from codemode.composition import Toolbox, open_toolbox
+from codemode.config import CodeModeConfig, ModelRequest, unmet_conditions
+from codemode.core.errors import CodeModeError
+from codemode.manifest import Manifest
+from codemode.render.words import counted
+
+_GATES = {  # requests for which code mode is off whatever the manifest says: the option of debug-payload → such a one
+    "--raw": ModelRequest(raw=True),
+    "--disable-tools": ModelRequest(tools_disabled=True),
+    "--no-model-tools": ModelRequest(supports_tools=False),
+}
+_FIXES = (  # the beginning of a reason that code mode is off → what to do about it
+    ("tools.codeMode.enabled", "Write enabled = true in [tools.codeMode]."),
+    ("the allowlist", 'Write allow = ["*"] in [tools], or what may be called.'),
+    ("no tool is effective", "Define a tool or a server, or allow or stop denying one."),
+)
+
+
+def check_manifest(manifest: Manifest) -> Iterator[Check]:
+    """Yield which manifest is used, and which of its numbers were moved into their range.
+
+    Contract: doctor:manifest:clamps
+    """
+    if manifest.path is None:
+        fix = "Give -m FILE, or write a codemode.toml; cells run without tools until then."
+        yield Check("manifest", "warning", "there is no codemode.toml here or above", fix)
+        return
+    yield Check("manifest", "ok", f"{manifest.path}, {counted(len(manifest.tools), 'tool')} of its own")
+    yield from _clamps("tools.codeMode", manifest.code_mode)
+    for agent, config in manifest.agents.items():
+        own = tuple(clamp for clamp in config.clamps if clamp not in manifest.code_mode.clamps)
+        yield from _clamps(f"agents.{agent}.tools.codeMode", config._replace(clamps=own))
+
+
+def _clamps(table: str, config: CodeModeConfig) -> Iterator[Check]:
+    for clamp in config.clamps:
+        says = f"{table}.{clamp.alias} = {clamp.found:,} is out of range; {clamp.used:,} is used"
+        yield Check("limits", "warning", says, f"Write {clamp.used}.")
+
+
+def check_tools(manifest: Manifest) -> Iterator[Check]:
+    """Import every python target and look for every program; run nothing."""
+    if not (manifest.tools or manifest.hooks or manifest.core.tools):
+        return
+    from codemode.tools.toolset import Toolset  # only with tools
+
+    toolset = Toolset(manifest, lambda _secrets: None)
+    try:
+        problems = toolset.probe()
+    finally:
+        asyncio.run(toolset.close())
+    for problem in problems:
+        fix = "Install what is missing, or correct the entry; the place is named in the message."
+        yield Check("tool", "failed", f"{problem.what}: {problem.sentence}", fix)
+    if not problems:
+        yield Check("tools", "ok", f"every target of {counted(len(manifest.tools), 'tool')} is there")
+
+
+async def check_catalog(manifest_path: Path | None) -> list[Check]:
+    """Ask every server, and say whether a model would get code mode."""
+    try:
+        async with open_toolbox(manifest_path, refresh=True) as box:
+            notes = [Check("catalog", "warning", f"{note.tool_id}: {note.text}") for note in box.catalog.notes]
+            left_out = [Check("catalog", "warning", note) for note in box.notes]
+            return [*check_servers(box), *left_out, *notes, *check_activation(box)]
+    except CodeModeError as error:
+        return [Check("catalog", "failed", error.message, "Correct what the message names.")]
+
+
+def check_servers(box: Toolbox) -> Iterator[Check]:
+    """Yield which servers answer, and why the others do not."""
+    if box.servers is None:
+        return
+    for failure in box.servers.failures:
+        yield Check("server", "failed", failure.sentence(), _FIX_OF_FAILURE[failure.kind])
+    yield from (Check("server", "warning", warning) for warning in box.servers.warnings)
+    counts = Counter(tool.owner for tool in box.catalog.tools if tool.source == "mcp")
+    for name in box.servers.ages:
+        yield Check("server", "ok", f"{name} answers, {counted(counts[name], 'tool')}")
+
+
+_FIX_OF_FAILURE = {
+    "auth": "Give it the credentials that it asks for.",
+    "offline": "Install its program, or start it and check its address.",
+    "http": "Check its address and its headers.",
+    "exited": "Run its command by hand and look at what it says.",
+    "timeout": "Raise its startTimeoutMs, or find out what it waits for.",
+    "protocol": "Check that it speaks MCP on this transport.",
+}
+
+
+def check_activation(box: Toolbox) -> Iterator[Check]:
+    """Yield why code mode is on or off: for a plain request of each agent, and for those that never get it.
+
+    Contract: doctor:activation:reasons
+    """
+    agents = {"main": box.config, **box.manifest.agents}
+    for agent, config in agents.items():
+        whose = "" if len(agents) == 1 else f" for the agent {agent}"
+        reasons = unmet_conditions(config.enabled, ModelRequest(), box.manifest.allow, box.catalog.size)
+        if reasons:
+            fix = " ".join(fix for reason in reasons for start, fix in _FIXES if reason.startswith(start))
+            yield Check("code mode", "warning", f"off{whose}: {'; '.join(reasons)}", fix)
+        else:
+            yield Check("code mode", "ok", f"on{whose}: {counted(box.catalog.size, 'tool')} behind exec and wait")
+    for flag, request in _GATES.items():
+        (reason,) = unmet_conditions(True, request, ("*",), 1)
+        yield Check("code mode", "ok", f"off with {flag}, as it should be: {reason}")

@@ -1,0 +1,26 @@
+"""What `doctor` tries on a machine."""
+
+REQUIREMENTS = {
+    "doctor:claims:tried": (
+        "issue 6",
+        "doctor tries time, memory, output, modules, recursion and a snapshot round trip through real workers.",
+    ),
+    "doctor:lockdown:reported": ("issue 6", "doctor shows each lockdown measure as a worker reports it."),
+    "doctor:lockdown:tried": (
+        "issue 6",
+        "doctor makes forbidden attempts in processes that are locked down as workers are; one allowed is a failure.",
+    ),
+    "doctor:versions:named": (
+        "issue 6",
+        "doctor names what codemode is built on, what is missing or of a wrong version.",
+    ),
+    "doctor:cache:verified": ("issue 6", "doctor says whether the cache can be written and which files verify."),
+    "doctor:store:facts": ("issue 6", "doctor shows place, schema, modes and run counts of the store, and damage."),
+    "doctor:manifest:clamps": ("contract 2", "doctor names each number that was clamped, of agents too."),
+    "doctor:servers:why-not": ("issue 6", "doctor says of each server that it answers, or why not and what to do."),
+    "doctor:activation:reasons": (
+        "contract 2",
+        "doctor gives every reason that code mode is off, per agent, and for raw and tool-less requests.",
+    ),
+    "doctor:status:failed": ("issue 6", "doctor ends with 1 where anything failed, else 0; each trouble has a fix."),
+}
