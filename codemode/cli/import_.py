@@ -11,6 +11,21 @@ from codemode.cli.status import ExitStatus
 if TYPE_CHECKING:
     from codemode.cli.terminal import Terminal
 
+_PLACES = """\
+\b
+Where clients keep their servers:
+  Claude Desktop  claude_desktop_config.json, in ~/.config/Claude
+                  or ~/Library/Application Support/Claude
+  Claude Code     .mcp.json, ~/.claude.json
+  Cursor          .cursor/mcp.json, ~/.cursor/mcp.json
+  VS Code         .vscode/mcp.json, mcp.json in the user's settings
+  Windsurf        ~/.codeium/windsurf/mcp_config.json
+  Codex           ~/.codex/config.toml
+  OpenCode        opencode.json, ~/.config/opencode/opencode.json
+  Gemini CLI      .gemini/settings.json, ~/.gemini/settings.json
+
+"""
+
 
 class ImportOptions(NamedTuple):
     """Options of `codemode import`."""
@@ -30,7 +45,6 @@ class ImportOptions(NamedTuple):
 def import_(terminal: "Terminal", options: ImportOptions) -> ExitStatus:
     """Take over the MCP servers of other clients into the manifest.
 
-    It reads the files of Claude Desktop, Claude Code, Cursor, VS Code, Windsurf, Codex, OpenCode and Gemini CLI.
     Secrets in them become variables, which it lists. The manifest is made if there is none; every line that it has
     stays. Nothing is started.
     """
@@ -43,7 +57,8 @@ import_.__name__ = "import"  # which is a keyword, so that no function can be de
 COMMANDS = (
     (
         import_,
-        examples(
+        _PLACES
+        + examples(
             "codemode import .mcp.json",
             "codemode import ~/.cursor/mcp.json ~/.codex/config.toml",
             "codemode import .vscode/mcp.json --only github --print",

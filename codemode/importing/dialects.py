@@ -5,7 +5,7 @@
     $NAME                                  Gemini CLI
     ${workspaceFolder}                     the folder of the project that the file belongs to
 
-`${NAME}` and `${NAME:-default}` mean the same everywhere.
+`${NAME}` and `${NAME:-default}` mean the same everywhere; `$$` is one dollar in a manifest only.
 """
 
 import os
@@ -43,7 +43,7 @@ class Dialect(NamedTuple):
 def dialect_of(file: Path, folder: Path, manifest_folder: Path, defaults: Mapping[str, str]) -> Dialect:
     """Return how a file's texts are to be read; `folder` is its project's, the manifest's is beside it."""
     workspace = None if folder.resolve() == manifest_folder.resolve() else str(folder)
-    is_gemini = ".gemini" in file.parts or file.name in ("gemini-extension.json", "settings.json")
+    is_gemini = ".gemini" in file.parts or file.name == "gemini-extension.json"
     return Dialect(workspace, folder.name, is_gemini, defaults)
 
 
@@ -77,6 +77,7 @@ def _map_texts(value: Json, change: Callable[[str], str]) -> Json:
 def _translate_text(text: str, dialect: Dialect) -> str:
     if match := _FILE.search(text):
         raise ValueError(f"{match[0]} reads a file, which a manifest cannot; put the value into a variable")
+    text = text.replace("$$", "$$$$")  # two dollars elsewhere, one in a manifest
     text = _ENV_WHOLE.sub(r"${\1}", _ENV_BRACES.sub(r"${\1}", text))
     if dialect.has_bare:
         text = _BARE.sub(r"${\1}", text)

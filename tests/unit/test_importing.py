@@ -210,6 +210,7 @@ def test_what_is_written_means_what_was_read(name: str, tmp_path: Path) -> None:
         ("a${/}b${pathSeparator}c", "a/b/c"),
         ("${userHome}/a", "${userHome}/a"),
         ("costs $5 or $VAR", "costs $5 or $VAR"),
+        ("two $$", "two $$$$"),
         ("${TEAM:-shop}", "${TEAM:-shop}"),
     ],
 )
@@ -223,7 +224,7 @@ def test_a_variable_is_written_as_a_manifest_has_it(text: str, translated: str) 
 def test_gemini_has_variables_without_braces() -> None:
     dialect = Dialect(None, "project", has_bare=True)
 
-    assert translate("$A-${B} $$C $5", dialect) == "${A}-${B} $$C $5"
+    assert translate("$A-${B} $$C $5", dialect) == "${A}-${B} $$$$C $5"
 
 
 def test_a_variable_is_named_as_shells_allow() -> None:
