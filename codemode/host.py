@@ -191,7 +191,9 @@ class Errand:
         if request["op"] == "exec":
             return await session.exec(request["input"])
         decisions = dict.fromkeys(request["approve"], True) | dict.fromkeys(request["deny"], False)
-        return await session.wait(request["input"], decisions, request["limits"].get("timeout_ms"))
+        return await session.wait(
+            request["input"], decisions, request["limits"].get("timeout_ms"), always=request["always"]
+        )
 
 
 def _invite(server: str, url: str) -> None:

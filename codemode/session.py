@@ -7,7 +7,7 @@ not know how these were made (`composition` does). Every way in ends in a `CodeM
 import asyncio
 import os
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +26,7 @@ from codemode.live.attempt import Attempt
 from codemode.live.journal import Listener
 from codemode.live.reach import Reach
 from codemode.live.residents import Residents
-from codemode.live.service import Surroundings
+from codemode.live.service import Service, Surroundings
 from codemode.live.vm import Vm
 from codemode.policy import Policy
 from codemode.runs import RunState
@@ -104,7 +104,12 @@ class Session:
         return await self._attempt(attempt, self._exec(raw, limits or self._parts.config.limits, attempt, keep))
 
     async def wait(
-        self, raw: Json, decisions: Mapping[str, bool] | None = None, timeout_ms: int | None = None
+        self,
+        raw: Json,
+        decisions: Mapping[str, bool] | None = None,
+        timeout_ms: int | None = None,
+        *,
+        always: bool = False,
     ) -> CodeModeResult:
         """Go on with a run that waits.
 
@@ -112,13 +117,15 @@ class Session:
             raw: `{"runId"}` as a model gave it.
             decisions: Id of a pending call → whether a person approved it.
             timeout_ms: Wall clock of this wait; the manifest's when left out.
+            always: Whether an approval holds for every call of its tool in this run.
 
         Contract: session:errors:never-raised, session:wait:own-timeout
         """
         attempt = Attempt(self.agent_run_id, self._around)
         wanted = self._parts.config.limits.timeout_ms if timeout_ms is None else timeout_ms
         clamped, _ = clamp_limits({"timeout_ms": wanted})
-        return await self._attempt(attempt, self._wait(raw, decisions or {}, clamped.timeout_ms, attempt))
+        decide = partial(Service.decide, decisions=decisions or {}, always=always)
+        return await self._attempt(attempt, self._wait(raw, decide, clamped.timeout_ms, attempt))
 
     async def _attempt(self, attempt: Attempt, work: Coroutine[Any, Any, CodeModeResult]) -> CodeModeResult:
         try:
@@ -158,7 +165,7 @@ class Session:
         return await attempt.conclude(run, await run.exec(start))
 
     async def _wait(
-        self, raw: Json, decisions: Mapping[str, bool], timeout_ms: int, attempt: Attempt
+        self, raw: Json, decide: Callable[[Service], None], timeout_ms: int, attempt: Attempt
     ) -> CodeModeResult:
         parts, around = self._parts, self._around
         run_id = parse_wait_input(raw)
@@ -177,7 +184,7 @@ class Session:
         run.wait_id = f"wait_{os.urandom(6).hex()}"
         around.journal.record(WaitStarted(run_id, _now_ms(), run.wait_id))
         run.take_up(claimed)
-        run.service.decide(decisions)
+        decide(run.service)
         return await attempt.conclude(run, await run.resume())
 
     # ---- runs that live on, and their ends from outside ----

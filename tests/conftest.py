@@ -13,6 +13,7 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     before = dict(os.environ)
     os.environ["CODEMODE_STATE_DIR"] = str(tmp_path_factory.mktemp("state"))
     os.environ.pop("CODEMODE_MANIFEST", None)
+    os.environ.pop("CI", None)  # with it nobody can be asked, and there are tests of asking
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a command compiled anew each time takes twice as long
     yield
     os.environ.clear()

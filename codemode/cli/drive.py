@@ -72,7 +72,14 @@ def _next_request(request: dict[str, Json], run_id: str) -> dict[str, Json]:
     timeout = request["limits"].get("timeout_ms")
     limits = {} if timeout is None else {"timeout_ms": timeout}
     kept = {key: request.get(key) for key in ("session", "noInput", "record", "person")}
-    return kept | {"op": "wait", "input": {"runId": run_id}, "approve": [], "deny": [], "limits": limits}
+    return kept | {
+        "op": "wait",
+        "input": {"runId": run_id},
+        "approve": [],
+        "deny": [],
+        "always": False,
+        "limits": limits,
+    }
 
 
 def _show_outcome(terminal: Terminal, answer: Mapping[str, Json], trace: bool, cell: Cell) -> None:

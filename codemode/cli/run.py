@@ -3,6 +3,7 @@
 What follows is in `drive`, loaded only by a command that got this far: help must come at once.
 """
 
+import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -22,7 +23,9 @@ Trace = Annotated[bool, typer.Option("--trace", help="Show the trajectory with t
 Record = Annotated[
     str | None, typer.Option("--record", metavar="FILE", help="Write the nested calls to this file, redacted.")
 ]
-NoInput = Annotated[bool, typer.Option("--no-input", help="Deny what would need a person's approval.")]
+NoInput = Annotated[
+    bool, typer.Option("--no-input", help="Deny what needs a person's approval; CI in the environment does too.")
+]
 
 
 class RunOptions(NamedTuple):
@@ -67,6 +70,9 @@ class WaitOptions(NamedTuple):
         list[str], typer.Option("--approve", metavar="CALL", help="Approve this call; may be repeated.")
     ] = []  # noqa: RUF012  # typer reads the default and never writes to it
     deny: Annotated[list[str], typer.Option("--deny", metavar="CALL", help="Deny this call; may be repeated.")] = []  # noqa: RUF012
+    always: Annotated[
+        bool, typer.Option("--always", help="With --approve: approve every call of these tools in this run.")
+    ] = False
     timeout_ms: Annotated[
         int | None, typer.Option("--timeout-ms", metavar="N", help="Wall clock of this wait; 100 to 60,000.")
     ] = None
@@ -103,7 +109,7 @@ def run(terminal: "Terminal", options: RunOptions) -> ExitStatus:
         "record": options.record,
         "replay": options.replay,
         "session": options.session,
-        "noInput": options.no_input,
+        "noInput": _is_alone(options.no_input),
         "person": is_person_here(),
     }
     return drive(terminal, request, cell, Go(options.wait, options.trace))
@@ -120,18 +126,29 @@ def wait(terminal: "Terminal", options: WaitOptions) -> ExitStatus:
 
     terminal.json = options.json
     terminal.speak(options.quiet, options.verbose)
+    if options.always and not options.approve:
+        raise InvalidInput("--always was given without --approve; say which call to approve, and its tool goes with it")
     request = {
         "op": "wait",
         "input": {"runId": options.run},
         "approve": list(options.approve),
         "deny": list(options.deny),
+        "always": options.always,
         "record": options.record,
         "limits": {} if options.timeout_ms is None else {"timeout_ms": options.timeout_ms},
         "session": options.session,
-        "noInput": options.no_input,
+        "noInput": _is_alone(options.no_input),
         "person": is_person_here(),
     }
     return drive(terminal, request, Cell("", "cell.js", None), Go(options.wait, options.trace))
+
+
+def _is_alone(no_input: bool) -> bool:
+    """Say whether nobody can be asked for an approval: as told, or on a CI machine.
+
+    Contract: approvals:alone:denied
+    """
+    return no_input or bool(os.environ.get("CI"))
 
 
 COMMANDS = (
@@ -153,6 +170,7 @@ COMMANDS = (
             "codemode wait cm_0c1f8a34-…",
             "codemode wait cm_0c1f8a34-… --wait --json",
             "codemode wait cm_0c1f8a34-… --approve 13",
+            "codemode wait cm_0c1f8a34-… --approve 13 --always --wait",
         ),
     ),
 )

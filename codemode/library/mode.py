@@ -135,7 +135,13 @@ class CodeMode:
         return await self._now.session.exec({"code": code} | ({"language": language} if language else {}))
 
     async def wait(
-        self, run_id: str, *, approve: Iterable[str] = (), deny: Iterable[str] = (), timeout_ms: int | None = None
+        self,
+        run_id: str,
+        *,
+        approve: Iterable[str] = (),
+        deny: Iterable[str] = (),
+        always: bool = False,
+        timeout_ms: int | None = None,
     ) -> CodeModeResult:
         """Go on with a run that waits.
 
@@ -143,12 +149,13 @@ class CodeMode:
             run_id: That of a `Waiting` result.
             approve: Ids of pending calls that a person approved.
             deny: Those that a person refused.
+            always: Whether an approval holds for every call of its tool in this run.
             timeout_ms: Wall clock of this wait; the settings' when left out.
 
         Contract: library:wait:decides
         """
         decisions = dict.fromkeys(approve, True) | dict.fromkeys(deny, False)
-        return await self._now.session.wait({"runId": run_id}, decisions, timeout_ms)
+        return await self._now.session.wait({"runId": run_id}, decisions, timeout_ms, always=always)
 
     async def answer(self, use: ToolUse) -> ToolResult:
         """Carry out a tool call that a model made of `exec` or `wait`, as its request's `surface` offered them.

@@ -57,7 +57,7 @@ class Attempt:
         if run.has_begun:
             await self._suspend(run)
         else:
-            self._give_back(run.run_id)
+            self._give_back(run.run_id, carry=self._carry(run))
         self.suspended = True
         pending = tuple(request.to_pending() for request in run.requests.open.values())
         return Waiting(run.run_id, run.requests.reason, pending, run.output.take(), self._telemetry())
@@ -119,6 +119,7 @@ class Attempt:
             "leftOutBytes": run.output.left_out,
             "dispatched": self._has_dispatched(),
             "namespaces": self.namespaces,
+            "approved": sorted(run.service.approved),
         }
 
     def _write_failure(self, run_id: str, code: ErrorCode | None, text: str, goes_back: bool) -> None:
@@ -132,11 +133,13 @@ class Attempt:
         self._around.store.finish(run_id, state, code, text, [*journal.unwritten(run_id), ended])
         journal.count(ended)
 
-    def _give_back(self, run_id: str, code: ErrorCode | None = None, text: str | None = None) -> None:
+    def _give_back(
+        self, run_id: str, code: ErrorCode | None = None, text: str | None = None, carry: Json = None
+    ) -> None:
         """Let a claimed run, to which nothing was delivered, wait again."""
         ended = self._ended(run_id, "waiting", code, text)
         journal = self._around.journal
-        self._around.store.unclaim(run_id, events=[*journal.unwritten(run_id), ended])
+        self._around.store.unclaim(run_id, carry, events=[*journal.unwritten(run_id), ended])
         journal.mark_written(run_id)
         journal.count(ended)
 

@@ -60,6 +60,7 @@ class LiveRun:
         carry = claimed.carry
         self.requests.last_id = carry["lastId"]
         self.output.used, self.output.left_out = carry["outputBytes"], carry["leftOutBytes"]
+        self.service.approved |= set(carry.get("approved", ()))
         self.service.restore(claimed.calls)
 
     async def exec(self, start: Callable[[float], Start]) -> TurnEnd | None:

@@ -33,12 +33,17 @@ class Surroundings(NamedTuple):
 
 
 class Service:
-    """Serves the requests of one run; `fault` is why it cannot go on, once serving it broke."""
+    """Serves the requests of one run.
+
+    `fault` is why it cannot go on, once serving it broke; `approved` are the tools of which a person
+    approved every call.
+    """
 
     def __init__(self, run_id: str, bridge: Bridge, carrier: Carrier, requests: Requests, around: Surroundings) -> None:
         """Become the receiver of the carrier."""
         self.changed: Callable[[], None] = lambda: None
         self.fault: CodeModeError | None = None
+        self.approved: set[str] = set()
         self._run_id = run_id
         self._bridge = bridge
         self.carrier = carrier
@@ -132,11 +137,14 @@ class Service:
             self.changed()
 
     def parked(self, call: BridgeCall, asked: ApprovalNeeded) -> None:
-        """Let a call wait for a person, or refuse it where there is none.
+        """Let a call wait for a person, unless one has approved its tool; refuse it where there is none.
 
-        Contract: execution:approvals:denied-alone
+        Contract: execution:approvals:denied-alone, approvals:always:run
         """
         tool, around = asked.tool, self._around
+        if tool.id in self.approved:
+            self.carrier.start(self._bridge, call, Target(tool, asked.input), approved=True)
+            return
         shown = around.redactor.value(asked.input)
         around.journal.record(CallParked(self._run_id, _now_ms(), call.id, call.method, tool.id, shown))
         if not around.may_ask:
@@ -182,19 +190,22 @@ class Service:
             self.changed()
 
     def _refuse(self, call: BridgeCall, error: NestedToolFailed, state: Literal["error", "denied"] = "denied") -> None:
-        text, around = self._around.redactor.text(error.message), self._around
-        around.journal.record(CallSettled(self._run_id, _now_ms(), call.id, state, 0, text, error.tool_id))
+        around = self._around
+        text, shown_id = around.redactor.text(error.message), error.tool_id and around.redactor.text(error.tool_id)
+        around.journal.record(CallSettled(self._run_id, _now_ms(), call.id, state, 0, text, shown_id))
         self.settled(reject(call.id, NestedToolFailed(text, error.tool_id)))
 
     # ---- approvals ----
 
-    def decide(self, decisions: Mapping[str, bool]) -> None:
+    def decide(self, decisions: Mapping[str, bool], always: bool = False) -> None:
         """Let approved calls run, with the input that was shown, and refuse the others.
+
+        With `always` their tools are approved for the rest of the run, and so are their calls that wait.
 
         Raises:
             InvalidInput: One of the calls awaits no approval; nothing was decided.
 
-        Contract: execution:approvals:decided-once
+        Contract: execution:approvals:decided-once, approvals:always:run
         """
         opened = self._requests.open.items()
         awaiting = {str(call_id): request for call_id, request in opened if request.state == "awaiting_approval"}
@@ -202,6 +213,10 @@ class Service:
             if call_id not in awaiting:
                 known = ", ".join(awaiting) or "none of this run"
                 raise InvalidInput(f'call "{call_id[:40]}" awaits no approval; those that do: {known}')
+        if always:
+            self.approved |= {awaiting[call_id].tool_id or "" for call_id, approved in decisions.items() if approved}
+            implied = {call_id: True for call_id, request in awaiting.items() if request.tool_id in self.approved}
+            decisions = implied | dict(decisions)
         for call_id, approved in decisions.items():
             self._decide(awaiting[call_id], approved)
 
