@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from codemode.core.types import Json
-from codemode.render.words import duration, one_line, size
+from codemode.render.words import counted, duration, one_line, size
 
 _MAX_CHARS = 200  # of an input, an update or an error
 _Event = Mapping[str, Json]
@@ -58,7 +58,7 @@ def _short(value: Json) -> str:
 
 _TELLERS: dict[str, Callable[[_Event], str]] = {
     "exec_started": lambda event: (
-        f"run {event['run_id']} begins: {event['language']}, {event['catalog_size']} tools in the catalog"
+        f"run {event['run_id']} begins: {event['language']}, {counted(event['catalog_size'], 'tool')} in the catalog"
     ),
     "wait_started": lambda event: f"run {event['run_id']} goes on",
     "call_started": lambda event: f"started with {_short(event['input'])}",
