@@ -37,7 +37,7 @@ REQUIREMENTS = {
     "cli:help:examples": ("issue 6", "The help of every command ends with examples."),
     "cli:start:no-rich": ("issue 6", "A command whose output is no terminal never loads rich."),
     "cli:quiet:errors-only": ("issue 6", "--quiet, before the command or after it, leaves stderr to errors."),
-    "cli:verbose:events": ("issue 6", "--verbose tells the manifest of a listing, and each event of a run as it happens."),
+    "cli:verbose:events": ("issue 6", "--verbose tells the manifest of a listing and each event of a run."),
     "cli:streams:closed": ("ours", "A command works with any of its standard streams closed, and loses nothing else."),
     "cli:version:engine": ("issue 6", "--version names the engine, the parsers and the libraries."),
 }
