@@ -45,7 +45,7 @@ coverage: $(READY) $(ASSETS) $(NPM_READY) ## run the tests and say which lines a
 bench: $(READY) $(ASSETS) ## measure, print a table; ARGS="--json --quick" changes how
 	$(RUN) -m bench $(ARGS)
 
-bench-peers: $(READY) $(ASSETS) ## install what we stand beside, in an environment of its own, then measure
+bench-peers: $(READY) $(ASSETS) ## install what we stand beside, each in an environment of its own, then measure
 	$(RUN) -m bench --install-peers $(ARGS)
 
 build: $(READY) $(ASSETS) ## make the source distribution and the wheel in dist/

@@ -84,7 +84,7 @@ def _snapshot_size(engine: Engine) -> Figure:
     _run(worker, _program("holding_200_objects.js"), state="suspended")
     size, full = len(worker.answer(TakeSnapshot(1 << 20))[1]), len(zlib.compress(engine.image.memory, 1))
     worker.answer(Drop())
-    name, goal = "snapshot of a cell holding 200 small objects", "48 kB at most"
+    name, goal = "snapshot of a cell holding 200 small objects", "32 kB at most"
     return Figure(name, "kB", goal, Samples((size / 1000,)), "its boot image, zlib-1", Samples((full / 1000,)))
 
 

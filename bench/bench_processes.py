@@ -17,12 +17,13 @@ PYTHON = (sys.executable, "-c", "pass")
 def figures(scale: float) -> Iterator[Figure]:
     """Yield the rows of whole processes; `scale` multiplies the number of samples."""
     with tempfile.TemporaryDirectory(prefix="codemode-bench-") as folder:
-        environment = _environment(folder)
+        environment = clean_environment(folder)
         yield from _warm(environment, max(3, int(21 * scale)))
         yield from _first_ever(environment, max(2, int(5 * scale)))
 
 
-def _environment(folder: str) -> dict[str, str]:
+def clean_environment(folder: str) -> dict[str, str]:
+    """Return this process's environment without codemode's settings, with state and cache in a folder."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("CODEMODE_")}
     return kept | {"XDG_STATE_HOME": f"{folder}/state", "XDG_CACHE_HOME": f"{folder}/cache", "PWD": folder}
 
@@ -31,7 +32,7 @@ def _warm(environment: dict[str, str], count: int) -> Iterator[Figure]:
     name, goal, hello = "codemode run -e 'return 1+1' --json, warm", "0.45 x at most", _hello()
     if hello is None:
         ours, bare = time_processes([RUN, PYTHON], count, environment)
-        yield Figure(name, "ms", goal, ours, skipped=peers.why_missing())
+        yield Figure(name, "ms", goal, ours, skipped=peers.QUICKJS_RS.missing())
     else:
         ours, theirs, bare = time_processes([RUN, hello, PYTHON], count, environment)
         yield Figure(name, "ms", goal, ours, "quickjs-rs hello world, process", theirs)
@@ -52,7 +53,7 @@ def _first_ever(environment: dict[str, str], count: int) -> Iterator[Figure]:
             values.append((time.perf_counter() - started) * 1000)
     ours = Samples(tuple(values))
     if hello is None:
-        yield skip(name, "ms", goal, peers.why_missing())._replace(samples=ours)
+        yield skip(name, "ms", goal, peers.QUICKJS_RS.missing())._replace(samples=ours)
         return
     (theirs,) = time_processes([hello], count, environment)
     yield Figure(name, "ms", goal, ours, "quickjs-rs hello world, process", theirs)
@@ -65,5 +66,5 @@ def _once(environment: dict[str, str]) -> None:
 
 
 def _hello() -> tuple[str, ...] | None:
-    python = peers.find_python()
-    return (str(python), "-c", peers.HELLO) if python else None
+    command = peers.QUICKJS_RS.command()
+    return (*command, peers.QUICKJS_RS.hello) if command else None

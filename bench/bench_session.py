@@ -1,17 +1,15 @@
 """A live session, through the worker process and the store: what one exec, call or resume costs."""
 
 import asyncio
-import json
 import os
 import shlex
-import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from bench import peers
 from bench.measure import Figure, Samples, scaled, skip, time_each
 from codemode.composition import Setup, open_pool, open_session
 from codemode.core.types import CodeModeResult, Completed, Waiting
@@ -34,47 +32,47 @@ PARALLEL = (
 )
 TRIVIAL = "trivial exec, live session"
 ONE_CALL = "awaited call of an async python tool"
-PEERS = {  # figure → (what it stands beside, its key in the peer's answer, what one of our units is in milliseconds)
-    TRIVIAL: ("quickjs-rs, new context + eval, no wall", "evaluate", 1.0),
-    ONE_CALL: ("quickjs-rs, async host call, no wall", "call", 0.001),
-}
+AT_ONCE_EACH = f"{AT_ONCE} calls at once, each"
+SUSPEND = "suspend: exec to waiting, in SQLite"
+RESUME = "resume: wait to completed"
+STORED = "stored bytes of that run"
 
 
 def figures(scale: float) -> Iterator[Figure]:
     """Yield the rows of a live session; `scale` multiplies the number of samples."""
-    peer = _peer(max(20, int(200 * scale)))
-    for figure in asyncio.run(_figures(scale)):
-        if peer is None or figure.name not in PEERS:
-            yield figure
-            continue
-        beside, key, unit_ms = PEERS[figure.name]
-        yield figure._replace(beside=beside, reference=Samples(tuple(value / unit_ms for value in peer[key])))
-
-
-def _peer(count: int) -> dict[str, list[float]] | None:
-    python = peers.find_python()
-    if python is None:
-        return None
-    script = ROOT / "peer_quickjs_rs.py"
-    done = subprocess.run([python, script, str(count)], capture_output=True, check=True)
-    measured: dict[str, list[float]] = json.loads(done.stdout)
-    return measured
+    yield from asyncio.run(_figures(scale))
 
 
 async def _figures(scale: float) -> list[Figure]:
+    async with _opened() as (session, pool, store):
+        found = await _live(session, scale)
+        found += await _many(session, max(100, int(1000 * scale)))
+        found.append(await _overshoot(pool, store))
+    return found
+
+
+async def live(scale: float) -> list[Figure]:
+    """Take only the rows that others can be compared with."""
+    async with _opened() as (session, _, _):
+        return await _live(session, scale)
+
+
+async def _live(session: Session, scale: float) -> list[Figure]:
+    found = [await _trivial(session, int(200 * scale))]
+    found += await _calls(session, max(3, int(15 * scale)))
+    return found + await _suspending(session, max(10, int(100 * scale)))
+
+
+@asynccontextmanager
+async def _opened() -> AsyncIterator[tuple[Session, WorkerPool, SqliteStore]]:
     with tempfile.TemporaryDirectory(prefix="codemode-bench-") as folder:
         pool, store = open_pool(), SqliteStore(Database(Path(folder) / "codemode.db"))
         try:
             async with open_session(Setup(manifest=MANIFEST), pool, store) as session:
-                found = [await _trivial(session, int(200 * scale))]
-                found += await _calls(session, max(3, int(15 * scale)))
-                found += await _suspending(session, max(10, int(100 * scale)))
-                found += await _many(session, max(100, int(1000 * scale)))
-            found.append(await _overshoot(pool, store))
+                yield session, pool, store
         finally:
             await pool.close()
             store.close()
-    return found
 
 
 async def _completed(session: Session, code: str) -> None:
@@ -88,7 +86,7 @@ def _expect(result: CodeModeResult, kind: type[Result]) -> Result:
 
 
 async def _trivial(session: Session, count: int) -> Figure:
-    return Figure(TRIVIAL, "ms", "2.5 ms at most", await time_each(lambda: _completed(session, "return 1"), count))
+    return Figure(TRIVIAL, "ms", "1.5 ms at most", await time_each(lambda: _completed(session, "return 1"), count))
 
 
 async def _calls(session: Session, count: int) -> list[Figure]:
@@ -99,11 +97,11 @@ async def _calls(session: Session, count: int) -> list[Figure]:
         return Figure(name, "µs", goal, scaled(samples, calls / 1000, base))
 
     return [
-        await each(ONE_CALL, "250 µs at most", SEQUENTIAL, CALLS, CALLS),
+        await each(ONE_CALL, "160 µs at most", SEQUENTIAL, CALLS, CALLS),
         await each(
             "awaited call of a plain python tool (a thread)", "µs", SEQUENTIAL, CALLS, CALLS, "nothing_in_a_thread"
         ),
-        await each(f"{AT_ONCE} calls at once, each", "60 µs at most", PARALLEL, ROUNDS, ROUNDS * AT_ONCE),
+        await each(AT_ONCE_EACH, "30 µs at most", PARALLEL, ROUNDS, ROUNDS * AT_ONCE),
     ]
 
 
@@ -122,9 +120,9 @@ async def _suspending(session: Session, count: int) -> list[Figure]:
             resume.append((ended - middle) * 1000)
             sizes.append(first.telemetry["snapshots"]["lastBytes"] / 1000)
     return [
-        Figure("suspend: exec to waiting, in SQLite", "ms", "6 ms at most", Samples(tuple(suspend))),
-        Figure("resume: wait to completed", "ms", "6 ms at most", Samples(tuple(resume))),
-        Figure("stored bytes of that run", "kB", "48 kB at most", Samples(tuple(sizes))),
+        Figure(SUSPEND, "ms", "4 ms at most", Samples(tuple(suspend))),
+        Figure(RESUME, "ms", "4 ms at most", Samples(tuple(resume))),
+        Figure(STORED, "kB", "32 kB at most", Samples(tuple(sizes))),
     ]
 
 

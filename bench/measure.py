@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -60,17 +61,21 @@ def scaled(samples: Samples, divisor: float, base: float = 0.0) -> Samples:
     return Samples(tuple((value - base) / divisor for value in samples.values))
 
 
-def time_processes(commands: Sequence[Sequence[str]], count: int, environment: Mapping[str, str]) -> list[Samples]:
+def time_processes(
+    commands: Sequence[Sequence[str]], count: int, environment: Mapping[str, str], folders: Sequence[Path] = ()
+) -> list[Samples]:
     """Return the wall time in milliseconds of each command, run in turn `count` times after one warm-up.
+
+    `folders` are where they run, one for each; without them, here.
 
     Raises:
         RuntimeError: A command failed; a figure of a failing program would be worth nothing.
     """
     taken: list[list[float]] = [[] for _ in commands]
     for turn in range(count + 1):
-        for command, values in zip(commands, taken, strict=True):
+        for command, values, folder in zip(commands, taken, folders or [Path.cwd()] * len(commands), strict=True):
             started = time.perf_counter()
-            done = subprocess.run(command, env=dict(environment), capture_output=True, check=False)
+            done = subprocess.run(command, cwd=folder, env=dict(environment), capture_output=True, check=False)
             elapsed = (time.perf_counter() - started) * 1000
             if done.returncode != 0:
                 raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.decode()[-500:]}")
