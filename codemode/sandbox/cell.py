@@ -43,6 +43,9 @@ from codemode.sandbox.wasm import Machine, TrapError
 
 _BEGIN, _TAKE, _DELIVER, _FINISH, _EXPLAIN, _FINISH_SCRIPT = range(6)
 _NO_ROWS = b"[]"
+_SMALL_CHARS = 1 << 16  # a text of the scope that costs nothing to give
+_NAMED = {"tools": "ALL_TOOLS", "names": "tools", "mcp": "MCP", "files": "API"}
+_DYNAMIC = re.compile(r"\\u|[tT]his|eval|Function|constructor")  # reaches a global without naming it
 _POSITION = re.compile(r"\bcell\.(?:js|ts):(\d+):(\d+)")
 _BRIDGE_ERRORS: dict[str, type[CodeModeError]] = {
     ErrorCode.NESTED_TOOL_FAILED: NestedToolFailed,
@@ -71,6 +74,20 @@ class Scope(NamedTuple):
     def globals(self) -> list[str]:
         """Return the names of the plugin namespaces, each a global of the guest."""
         return [entry["name"] for entry in json.loads(self.namespaces)]
+
+    def for_source(self, source: str) -> "Scope":
+        """Return the scope without the large texts that a source never names: empty, which the prelude reports.
+
+        Ten thousand tools are a megabyte, and putting that into a VM takes longer than all the rest.
+        A source that may reach a global without writing its name gets everything.
+
+        Contract: sandbox:scope:named
+        """
+        if _DYNAMIC.search(source):
+            return self
+        texts = self._asdict()
+        unused = {key: "" for key, name in _NAMED.items() if len(texts[key]) > _SMALL_CHARS and name not in source}
+        return self._replace(**unused)
 
 
 class Program(NamedTuple):
@@ -152,7 +169,7 @@ class Cell:
             prepared = prepare(program.source, program.language, self._compile, deadline)
             self._forget_predecessor()
             self._keeps, self._prepared = program.keep, prepared
-            self._begin(config, scope)
+            self._begin(config, scope if program.keep else scope.for_source(program.source))
             script = prepared.script.encode("utf-8", "surrogatepass")
             flags = EVAL_ASYNC if prepared.is_script else EVAL_GLOBAL
             self._main = self._vm.evaluate(script, prepared.filename, flags)

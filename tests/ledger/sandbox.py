@@ -1,6 +1,10 @@
 """Promises of the engine and its process."""
 
 REQUIREMENTS = {
+    "sandbox:scope:named": (
+        "issue 4",
+        "A cell that does not look at ten thousand tools is not given them; one that may look is given all.",
+    ),
     "sandbox:value:return": ("contract 6", "The value that the cell returns is the completed turn's value."),
     "sandbox:time:cpu-loop": (
         "contract 4",

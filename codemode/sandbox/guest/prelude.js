@@ -316,12 +316,17 @@
   };
 
   // ---- what a cell sees ----
-  const lazy = (textOf, build) => {
+  // Large texts are not given to a cell that never names what is made of them.
+  const lazy = (name, textOf, build) => {
     let made;
     let done = false;
     return () => {
       if (!done) {
-        made = build(textOf());
+        const given = textOf();
+        if (given === "") {
+          throw new NativeReferenceError(name + " is not in this cell, which never names it; write " + name + " out in its source");
+        }
+        made = build(given);
         done = true;
       }
       return made;
@@ -339,12 +344,12 @@
 
   const scope = { __proto__: null, tools: "[]", names: "{}", mcp: "null", files: "[]", namespaces: "[]" };
 
-  const allTools = lazy(() => scope.tools, (source) => {
+  const allTools = lazy("ALL_TOOLS", () => scope.tools, (source) => {
     scope.tools = "";
     return deepFreeze(parse(source));
   });
 
-  const toolNames = lazy(() => scope.names, (source) => {
+  const toolNames = lazy("tools", () => scope.names, (source) => {
     scope.names = "";
     const parsed = parse(source);
     const names = { __proto__: null };
@@ -450,7 +455,7 @@
     request(new NativeError(), "," + (reason === undefined || reason === null ? "null" : quote(asText(reason))), "yield", false),
   );
 
-  const files = lazy(() => scope.files, (source) => {
+  const files = lazy("API", () => scope.files, (source) => {
     scope.files = "";
     return parse(source);
   });
@@ -580,7 +585,7 @@
     return freeze(face);
   };
 
-  const mcp = lazy(() => scope.mcp, (source) => {
+  const mcp = lazy("MCP", () => scope.mcp, (source) => {
     scope.mcp = "";
     const parsed = parse(source);
     const face = { __proto__: null };
@@ -614,7 +619,7 @@
     }
   };
 
-  const namespaces = lazy(() => scope.namespaces, (source) => {
+  const namespaces = lazy("namespaces", () => scope.namespaces, (source) => {
     scope.namespaces = "";
     const face = { __proto__: null };
     const parsed = parse(source);
@@ -665,6 +670,7 @@
 
   // ---- the worker's entry points ----
   let installed = false;
+  let knowsNames = false;
 
   // A cell of the REPL begins in the VM of the one before it: what was open there is forgotten.
   const begin = (config, toolsText, namesText, mcpText, filesText, namespacesText) => {
@@ -683,6 +689,7 @@
     installed = true;
     scope.tools = toolsText;
     scope.names = namesText;
+    knowsNames = namesText !== "";
     scope.mcp = mcpText;
     scope.files = filesText;
     scope.namespaces = namespacesText;
@@ -754,7 +761,7 @@
       const end = indexOf(message, " is not defined");
       if (end <= 0) return "";
       const name = slice(message, 0, end);
-      if (toolNames()[name] !== undefined) return '; did you mean "tools.' + name + '"?';
+      if (knowsNames && toolNames()[name] !== undefined) return '; did you mean "tools.' + name + '"?';
       const close = near(name, GLOBALS, "name");
       return close === "" ? "; a cell has ECMAScript, tools, ALL_TOOLS, API, text, json, yield_control, console and setTimeout" : close;
     }
