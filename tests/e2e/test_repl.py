@@ -3,6 +3,7 @@
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -468,3 +469,73 @@ def test_a_repl_without_a_terminal_loads_nothing_for_one(folder: Path, environme
     )  # fmt: skip
 
     assert done.stdout.splitlines() == ["2", "[]"], done.stderr
+
+
+# Leaving
+
+
+@requirement("repl:ctrl-d:leaves")
+def test_leaving_waits_for_calls_in_flight_and_says_so(sit: Sit, folder: Path, environment: dict[str, str]) -> None:
+    """The run waits in the store with its answer; another process goes on with it."""
+    person = sit("--timeout-ms", "300")
+    person.runs(1, "text('asked'); return await tools.wait_for({path: 'late'})")
+    person.sees("the cell waits for 1 open call; :wait goes on with it")
+    person.types("\x04")
+    person.sees("waiting for the calls that are in flight; Ctrl-C interrupts them")
+    (folder / "late").write_text("came", encoding="utf-8")
+    assert person.ends() == 0
+    run_id = run_command(["runs", "--json"], environment, folder).result[0]["runId"]
+    ran = run_command(["wait", run_id, "--json"], environment, folder)
+
+    assert (ran.result["status"], ran.result["value"]) == ("completed", "came")
+
+
+@requirement("repl:ctrl-d:leaves", "repl:ctrl-c:aborts")
+def test_ctrl_c_interrupts_what_leaving_waits_for(sit: Sit) -> None:
+    person = sit("--timeout-ms", "300")
+    person.runs(1, "await tools.wait_for({path: 'never'})")
+    person.types("\x04")
+    person.sees("Ctrl-C interrupts them")
+    person.types(CTRL_C)
+    assert person.ends() == 0
+
+
+@requirement("repl:ctrl-d:leaves")
+def test_a_terminal_that_is_closed_leaves_no_process_behind(sit: Sit) -> None:
+    person = sit()
+    person.runs(1, "1")
+    workers = children_of(person.process.pid)
+    assert workers != []
+    person.closes()
+    person.process.wait(BOUND_S)
+
+    assert wait_until_gone(workers)
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process started, as the system lists them."""
+    return [child for child, parent in listed_processes().items() if parent == pid]
+
+
+def listed_processes() -> dict[int, int]:
+    """Return the id of each process and of its parent."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    return {int(pid): int(parent) for pid, parent in (line.split() for line in listed.splitlines())}
+
+
+def wait_until_gone(pids: list[int]) -> bool:
+    """Say whether processes end within the bound of a test."""
+    deadline = time.monotonic() + BOUND_S
+    while alive := set(pids) & set(listed_processes()):
+        if time.monotonic() > deadline:
+            break
+    return not alive
+
+
+@requirement("repl:errors:go-on")
+def test_a_server_that_does_not_start_is_named_and_the_prompt_comes(sit: Sit, folder: Path) -> None:
+    with (folder / "codemode.toml").open("a", encoding="utf-8") as manifest:
+        manifest.write('\n[mcp.servers.broken]\ncommand = "false"\n')
+    person = sit()
+    person.sees("MCP server broken [exited]")
+    assert line_after(person.runs(1, "1 + 1"), "[1]> 1 + 1") == "2"

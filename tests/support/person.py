@@ -53,6 +53,7 @@ class Person:
             start_new_session=True,
         )  # fmt: skip
         os.close(theirs)
+        self._is_open = True
 
     def __enter__(self) -> Self:
         return self
@@ -63,7 +64,13 @@ class Person:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
+        if self._is_open:
+            self.closes()
+
+    def closes(self) -> None:
+        """Close the window: the terminal is gone, and whoever sits at it is told."""
         os.close(self._ours)
+        self._is_open = False
 
     def types(self, keys: str) -> None:
         """Press keys."""
