@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import codemode
 from codemode.cli import show
-from codemode.cli.person import invite_person
+from codemode.cli.person import invite_person, is_person_here
 from codemode.cli.progress import Progress
 from codemode.cli.repl import ReplOptions
 from codemode.cli.status import STATUS_OF_CODE, ExitStatus, status_of_result
@@ -212,10 +212,14 @@ async def _hold(
 
 
 async def _open_world(stack: AsyncExitStack, terminal: Terminal, options: ReplOptions, pool: WorkerPool) -> _World:
+    """Open what the REPL stands on; it is closed with the stack.
+
+    Contract: repl:approvals:nobody
+    """
     named = options.manifest or terminal.manifest
     path = Path(named) if named else find_manifest(Path.cwd())
     who = Identity(session=options.session)
-    setup = Setup(path, who, options.limits, may_ask=sys.stdin.isatty(), refresh=options.refresh)
+    setup = Setup(path, who, options.limits, may_ask=is_person_here(), refresh=options.refresh)
     store = open_store()
     stack.callback(store.close)
     with Progress(terminal, "asking MCP servers for their tools"):
@@ -232,7 +236,8 @@ def _build(world: _World, evaluator: Evaluator, vocabulary: Vocabulary) -> Repl:
     """Tie the parts of the REPL together."""
     terminal, pool, session, _, box, interrupts = world
     screen, syntax, record = TerminalScreen(terminal), Syntax(pool), Record()
-    printer, ticker = Printer(screen), Ticker(record, sys.stderr if terminal.styled_err else None)
+    printer = Printer(screen, box.redactor.text)
+    ticker = Ticker(record, sys.stderr if terminal.styled_err else None)
 
     def arguments(argument: Argument) -> Iterable[Word]:
         return commands.words(argument)  # the reader comes before the commands, which need the driver

@@ -3,7 +3,7 @@
 It knows the screen and nothing about evaluation; outputs may come early, while a cell runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from codemode.core.errors import CodeModeError
 from codemode.core.types import Completed, Failed, Json, OutputItem, PendingCall, Waiting
@@ -16,9 +16,10 @@ from codemode.repl.screen import Screen
 class Printer:
     """Prints what became of cells."""
 
-    def __init__(self, screen: Screen) -> None:
-        """Print on a screen."""
+    def __init__(self, screen: Screen, redact: Callable[[str], str] = str) -> None:
+        """Print on a screen; what is shown of a cell beside its error goes through `redact`."""
         self._screen = screen
+        self._redact = redact
         self._shown = 0  # of the outputs since the last result
 
     def stream(self, outputs: Sequence[OutputItem]) -> None:
@@ -50,7 +51,7 @@ class Printer:
                 if result.value is not None:
                     self._screen.value(result.value)
             case Failed():
-                self._screen.error(report_of_result(result.to_json(), cell.source, cell.name))
+                self._screen.error(report_of_result(result.to_json(), self._redact(cell.source), cell.name))
             case Waiting() if not is_asked:
                 self._waiting(result)
         if overtook:

@@ -539,3 +539,12 @@ def test_a_server_that_does_not_start_is_named_and_the_prompt_comes(sit: Sit, fo
     person = sit()
     person.sees("MCP server broken [exited]")
     assert line_after(person.runs(1, "1 + 1"), "[1]> 1 + 1") == "2"
+
+
+@requirement("repl:approvals:nobody")
+def test_on_a_ci_machine_an_approval_is_denied_at_once(folder: Path, environment: dict[str, str]) -> None:
+    with Person(["repl"], environment | {"CI": "true"}, folder, columns=160) as person:
+        screen = person.runs(1, "await tools.refund({order: 'o-1'})")
+
+        assert "needs approval; nobody can be asked here" in screen
+        assert "run it?" not in screen
