@@ -28,6 +28,7 @@ from codemode.core.types import BridgeCall, BridgeMethod, BridgeReply, GuestFail
 _HEADER = struct.Struct(">II")
 HEADER_BYTES = _HEADER.size
 _encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: each call waits for a frame
+_decode = json.JSONDecoder().decode
 _prove = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _SUSPECT = re.compile(rb"\\u[dD]|[eE]\+?\d{3}|\d{300}|NaN|Infinity")  # may be what JSON in UTF-8 cannot say
 _SMALL_BYTES = 4096  # below it a search is cheaper than encoding again
@@ -131,7 +132,7 @@ def parse_header(raw: bytes) -> dict[str, Json]:
         ProtocolError: It is not a JSON object.
     """
     try:
-        header = json.loads(raw)
+        header = _decode(raw.decode())
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"a frame's header is not JSON: {error}") from error
     if not isinstance(header, dict):
@@ -217,7 +218,7 @@ def parse_turn(header: dict[str, Json], rows: bytes, last_id: int) -> TurnEnd:
 def _parse_rows(rows: bytes) -> list[Json]:
     """Return the rows, which hold nothing that JSON in UTF-8 cannot say: no NaN, no lone surrogate."""
     try:
-        queue = json.loads(rows)
+        queue = _decode(rows.decode())
         if len(rows) > _SMALL_BYTES or _SUSPECT.search(rows):
             _prove(queue).encode()
     except (ValueError, RecursionError) as error:
