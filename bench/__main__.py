@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import peers
+from bench import mcp_peers, peers
 from bench.measure import Figure
 
-PARTS = ("engine", "session", "processes", "search", "repl", "peers")
+PARTS = ("engine", "session", "processes", "search", "repl", "mcp", "peers")
 COLUMNS = ("figure", "median", "p90", "n", "wanted", "beside", "its median", "ratio")
 
 
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--install-peers", action="store_true", help="install the programs that we stand beside")
     wanted = parser.parse_args(arguments)
     if wanted.install_peers:
-        for failure in peers.install().values():
+        for failure in (peers.install() | mcp_peers.install()).values():
             print(failure, file=sys.stderr)
     rows = []
     for figure in _taken(wanted.only or PARTS, 0.2 if wanted.quick else 1.0):
