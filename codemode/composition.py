@@ -5,6 +5,7 @@
 manifest asks for them, so that a cell without a manifest starts at once.
 """
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from codemode.catalog import Catalog, build_catalog
 from codemode.config import CodeModeConfig
+from codemode.core.errors import InvalidConfig
 from codemode.core.limits import clamp_limits
 from codemode.core.redact import Redactor
 from codemode.definitions import HookEntry, ToolEntry
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from codemode.mcp.connections import McpListing
     from codemode.namespaces import Namespace, Namespaces
     from codemode.recording import Player
+    from codemode.spans.export import SpanExport
 
 Invite = Callable[[str, str], None]
 """Asks a person to sign in at the server of this name, at this address."""
@@ -243,12 +246,32 @@ async def open_session(
 
 @asynccontextmanager
 async def session_over(box: Toolbox, setup: Setup, pool: WorkerPool, store: Store) -> AsyncIterator[Session]:
-    """Open a session over tools, workers and a store that are there already; on leaving, end it."""
+    """Open a session over tools, workers and a store that are there already; on leaving, end it.
+
+    Where CODEMODE_OTEL is set its runs are sent as OpenTelemetry spans.
+
+    Contract: spans:export:off
+    """
     session = Session(build_parts(setup, box, pool, store), setup.who)
+    spans = _open_spans() if os.environ.get("CODEMODE_OTEL") else None
+    if spans is not None:
+        session.listen(spans)
     try:
         yield session
     finally:
         await session.close()
+        if spans is not None:
+            await asyncio.to_thread(spans.close)
+
+
+def _open_spans() -> "SpanExport":
+    try:
+        from codemode.spans.export import SpanExport  # a third of a second, and not everybody has it
+    except ImportError as error:
+        raise InvalidConfig(
+            "CODEMODE_OTEL is set, but OpenTelemetry is not installed; run pip install 'codemode[otel]', or unset it"
+        ) from error
+    return SpanExport()
 
 
 def open_pool(first: Child | None = None) -> WorkerPool:
