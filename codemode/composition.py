@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from codemode.catalog import Catalog, build_catalog
 from codemode.config import CodeModeConfig
 from codemode.core.errors import InvalidConfig
+from codemode.core.interpolate import find_variables
 from codemode.core.limits import clamp_limits
 from codemode.core.redact import Redactor
 from codemode.definitions import HookEntry, ToolEntry
@@ -50,6 +51,7 @@ class Toolbox(NamedTuple):
     notes: Sentences about definitions that were not used.
     namespaces: Of its plugins, None without any; which of them a run sees depends on its catalog.
     player: What answers instead of the tools, where the manifest is a recording.
+    variables: The names of those that its definitions are filled with; what they hold is secret.
     """
 
     manifest: Manifest
@@ -62,6 +64,7 @@ class Toolbox(NamedTuple):
     notes: tuple[str, ...] = ()
     namespaces: "Namespaces | None" = None
     player: "Player | None" = None
+    variables: frozenset[str] = frozenset()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -133,11 +136,19 @@ async def open_toolbox(
         yield _add_prompts(await _add_servers(stack, box, refresh, invite))
 
 
+def _know(definitions: object, box: Toolbox) -> Toolbox:
+    """Keep secret what fills these definitions, before any is used."""
+    names = find_variables(definitions)
+    box.redactor.learn(os.environ.get(name, "") for name in names)
+    return box._replace(variables=box.variables | names)
+
+
 def _replay(path: Path, redactor: Redactor) -> Toolbox:
     from codemode.recording import Player, load_recording  # few runs are replayed
 
     path = path.absolute()
     recording = load_recording(path)
+    redactor.learn(os.environ.get(name, "") for name in recording.variables)
     player = Player(recording, path.name, redactor)
     policy, config = Policy(), recording.config
     catalog = build_catalog(player.tools, policy, config.limits)
@@ -156,6 +167,7 @@ def _add_tools(stack: AsyncExitStack, box: Toolbox) -> Toolbox:
 
     brought = _bring(manifest)
     whole = manifest._replace(tools=(*manifest.tools, *brought.tools), hooks=(*manifest.hooks, *brought.hooks))
+    box = _know([*(tool.executor for tool in whole.tools), *(hook.executor for hook in whole.hooks)], box)
     toolset = Toolset(whole, box.redactor.learn)
     stack.push_async_callback(toolset.close)
     catalog = box.catalog.extend(toolset.tools, box.policy)
@@ -204,6 +216,7 @@ async def _add_servers(stack: AsyncExitStack, box: Toolbox, refresh: bool, invit
     from codemode.mcp.signin import SignIn
 
     found = gather_servers(tables.servers, tables.include)
+    box = _know(found.specs, box)
     servers = McpServers(found.specs, box.redactor, sign_in=SignIn(state_dir() / "mcp", invite))
     stack.push_async_callback(servers.close)
     listing = await servers.tools(refresh)
@@ -312,6 +325,7 @@ def _build_executor(setup: Setup, box: Toolbox, journal: Journal) -> Executor:
         return executor
     from codemode.recording import Recorder, describe_toolbox  # few runs are recorded
 
-    recorder = Recorder(executor, setup.record, describe_toolbox(box.config, box.catalog.tools), box.redactor)
+    lines = describe_toolbox(box.config, box.variables, box.catalog.tools)
+    recorder = Recorder(executor, setup.record, lines, box.redactor)
     journal.listeners.append(recorder.heed)
     return recorder

@@ -28,7 +28,11 @@ from codemode.manifest import is_recording
 FORMAT_VERSION = 1
 _SHOWN_CHARS = 200  # of an input, in an error
 _SHOWN_INPUTS = 5
-_HEAD_FIELDS = {"recording": Field("integer", required=True), "codeMode": Field("table")}
+_HEAD_FIELDS = {
+    "recording": Field("integer", required=True),
+    "codeMode": Field("table"),
+    "variables": Field("texts"),
+}
 _TOOL_FIELDS = {
     "type": Field("text"),
     "id": Field("text", required=True),
@@ -72,11 +76,15 @@ class RecordedCall(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """What a file holds: settings, tools as their lines, calls in the order in which they were made."""
+    """What a file holds: settings, tools as their lines, calls in the order in which they were made.
+
+    variables: The names of those whose values were masked; where they are set, they are masked again.
+    """
 
     config: CodeModeConfig
     tools: tuple[dict[str, Json], ...]
     calls: tuple[RecordedCall, ...]
+    variables: tuple[str, ...] = ()
 
 
 def check_recording(path: Path) -> Path:
@@ -108,13 +116,14 @@ def load_recording(path: Path) -> Recording:
         raise InvalidConfig(f"cannot read the recording {path}: {error}") from error
     places = [Where(f"{path}:{number}") for number in range(1, len(lines) + 1)]
     rows = [(_parse(line, where), where) for line, where in zip(lines, places, strict=True) if line.strip()]
-    config = _read_head(*rows[0])
+    head = check_table(rows[0][0], _HEAD_FIELDS, rows[0][1])
+    config = _read_settings(head, rows[0][1])
     tools = tuple(check_table(row, _TOOL_FIELDS, where) for row, where in rows[1:] if row.get("type") == "tool")
     calls = tuple(_read_call(row, where) for row, where in rows[1:] if row.get("type") == "call")
     for row, where in rows[1:]:
         if row.get("type") not in ("tool", "call"):
             where.at("type").fail(f'found {json.dumps(row.get("type"))}; allowed is "tool" or "call".')
-    return Recording(config, tools, calls)
+    return Recording(config, tools, calls, tuple(head.get("variables", ())))
 
 
 def _parse(line: str, where: Where) -> dict[str, Json]:
@@ -128,8 +137,7 @@ def _parse(line: str, where: Where) -> dict[str, Json]:
     return found
 
 
-def _read_head(row: dict[str, Json], where: Where) -> CodeModeConfig:
-    head = check_table(row, _HEAD_FIELDS, where)
+def _read_settings(head: dict[str, Json], where: Where) -> CodeModeConfig:
     if head["recording"] != FORMAT_VERSION:
         where.fail(f"found format {head['recording']}; this codemode reads {FORMAT_VERSION}. Record it anew.")
     return parse_code_mode({"enabled": True} | head.get("codeMode", {}), where.at("codeMode"))
@@ -233,12 +241,15 @@ class Recorder(Executor):
             self.save()
 
 
-def describe_toolbox(config: CodeModeConfig, tools: Iterable[ToolSpec]) -> list[dict[str, Json]]:
+def describe_toolbox(
+    config: CodeModeConfig, variables: Iterable[str], tools: Iterable[ToolSpec]
+) -> list[dict[str, Json]]:
     """Return the first lines of a recording: its head, and each tool that a cell can reach."""
     usual = Limits().to_json()
     settings: dict[str, Json] = {"languages": list(config.languages)}
     settings |= {alias: value for alias, value in config.limits.to_json().items() if value != usual[alias]}
-    return [{"recording": FORMAT_VERSION, "codeMode": settings}, *map(_describe_tool, tools)]
+    head: dict[str, Json] = {"recording": FORMAT_VERSION, "codeMode": settings, "variables": sorted(variables)}
+    return [head, *map(_describe_tool, tools)]
 
 
 def _describe_tool(tool: ToolSpec) -> dict[str, Json]:

@@ -93,6 +93,7 @@ def _show_outcome(terminal: Terminal, answer: Mapping[str, Json], trace: bool, c
     if result["telemetry"]["execCount"]:  # else it never began
         show_telemetry(terminal, result["telemetry"])
     if result["status"] == "failed":
-        show_error(terminal, report_of_result(result, cell.text, cell.name))
+        source = next((run["source"] for run in trajectory["runs"]), "")  # redacted, unlike the cell's own text
+        show_error(terminal, report_of_result(result, source, cell.name))
     else:
         show_status(terminal, result)

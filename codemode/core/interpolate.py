@@ -8,7 +8,7 @@ gets the values that went in, for the redactor to learn.
 import os
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from codemode.core.errors import InvalidConfig
 from codemode.core.types import Json
@@ -85,6 +85,23 @@ def interpolate_value(value: Json, where: str, variables: Mapping[str, str] | No
         secrets = frozenset().union(*(member.secrets for member in members.values()))
         return Expanded({key: member.value for key, member in members.items()}, secrets)
     return Expanded(value)
+
+
+def find_variables(value: Any) -> frozenset[str]:
+    """Return the names of all variables in a definition, whatever it is made of.
+
+    So that their values can be kept secret before the definition is used, or anything is said of it.
+
+    Contract: redaction:known:at-once
+    """
+    if isinstance(value, str):
+        names = (match[1].partition(":-")[0].removeprefix("env:") for match in _PLACEHOLDER.finditer(value) if match[1])
+        return frozenset(filter(_VARIABLE.match, names))
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return frozenset()
+    return frozenset().union(*map(find_variables, value))
 
 
 def _inside(where: str, step: str) -> str:

@@ -13,6 +13,7 @@ from codemode.core.types import Json
 
 MASK = "[redacted]"
 MIN_SECRET_CHARS = 6  # shorter values appear by chance in ordinary text
+_CUT = "…"
 _SECRET_KEY = re.compile(
     r"(pass(word|wd|phrase)?|secret|token|api[-_]?key|auth(orization)?|cookie|credential|private[-_]?key"
     r"|access[-_]?key|session[-_]?id|signature|bearer)",
@@ -25,6 +26,17 @@ _SECRET_VALUE = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@))"
 )
+
+_OTHERWISE = (
+    (" ", r"\+"),
+    ("\n", r"\\+n"),
+    ("\r", r"\\+r"),
+    ("\t", r"\\+t"),
+    ("&", "&amp;"),
+    ("<", "&lt;"),
+    (">", "&gt;"),
+    ('"', "&quot;"),
+)  # what else a character is written as
 
 
 class Redactor:
@@ -44,18 +56,36 @@ class Redactor:
 
     def learn(self, secrets: Iterable[str]) -> None:
         """Remember more values to mask, as when a server's variables are interpolated."""
-        self._secrets |= {secret for secret in secrets if len(secret) >= MIN_SECRET_CHARS}
-        longest_first = sorted(self._secrets, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        given = {secret for secret in secrets if len(secret) >= MIN_SECRET_CHARS}
+        new = (given | {_decoded(secret) for secret in given if "%" in secret}) - self._secrets
+        if new:
+            self._secrets |= new
+            longest_first = sorted(self._secrets, key=len, reverse=True)
+            self._pattern = re.compile("|".join(map(_spellings, longest_first)))
 
     def text(self, text: str) -> str:
-        """Return the text with every known or apparent secret masked."""
+        """Return the text with every known or apparent secret masked; its lines keep their numbers.
+
+        Contract: redaction:known:encoded
+        """
         if self._pattern is not None:
-            text = self._pattern.sub(MASK, text)
-        text = _SECRET_VALUE.sub(MASK, text)
+            text = self._mask_rests(self._pattern.sub(_mask, text))
+        text = _SECRET_VALUE.sub(_mask, text)
         for path, shown in self._paths:
             text = text.replace(path, shown)
         return text
+
+    def _mask_rests(self, text: str) -> str:
+        """Mask what is left of a secret where a text was cut: at its ends, and around an ellipsis.
+
+        Contract: redaction:known:cut
+        """
+        pieces = text.split(_CUT)
+        for secret in self._secrets:
+            for at, piece in enumerate(pieces):
+                if len(piece) >= MIN_SECRET_CHARS:
+                    pieces[at] = _without_rests(piece, secret)
+        return _CUT.join(pieces)
 
     def value(self, value: Any) -> Json:
         """Return the JSON value with secrets masked, in strings, in keys and under telling keys."""
@@ -72,3 +102,45 @@ class Redactor:
         if _SECRET_KEY.search(key) and isinstance(item, (str, int, float)) and not isinstance(item, bool):
             return item if is_count else MASK
         return self.value(item)
+
+
+def _mask(found: re.Match[str]) -> str:
+    return MASK + "\n" * found[0].count("\n")
+
+
+def _without_rests(piece: str, secret: str) -> str:
+    """Mask a beginning of the secret at the end of the piece, and an end of it at its beginning."""
+    if piece[-MIN_SECRET_CHARS:] in secret:
+        length = _overlap(piece, secret)
+        piece = piece[: len(piece) - length] + MASK if length else piece
+    if piece[:MIN_SECRET_CHARS] in secret:
+        length = _overlap(secret, piece)
+        piece = MASK + piece[length:] if length else piece
+    return piece
+
+
+def _overlap(left: str, right: str) -> int:
+    """Return how long the longest end of `left` is that begins `right`; 0 where it is too short to tell."""
+    longest = min(len(left), len(right))
+    return next((size for size in range(longest, MIN_SECRET_CHARS - 1, -1) if left.endswith(right[:size])), 0)
+
+
+def _decoded(secret: str) -> str:
+    from urllib.parse import unquote  # few secrets need it
+
+    return unquote(secret)
+
+
+def _spellings(secret: str) -> str:
+    """Return a pattern for a secret as it is, and as JSON, URLs, HTML and source code write it."""
+    return "".join(map(_spellings_of_char, secret))
+
+
+def _spellings_of_char(char: str) -> str:
+    if char.isascii() and (char.isalnum() or char in "-_.~"):  # the same everywhere
+        return re.escape(char)
+    code, plain = ord(char), re.escape(char)
+    quoted = "".join(f"%(?i:{byte:02x})" for byte in char.encode("utf-8", "surrogatepass"))
+    spelled = [rf"\\*{plain}", quoted, rf"\\+(?i:u{code:04x}|x{code:02x})", rf"&#(?:0*{code}|(?i:x0*{code:x}));"]
+    spelled += [other for known, other in _OTHERWISE if known == char]
+    return f"(?:{'|'.join(spelled)})"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from codemode.core.errors import CodeModeError, ErrorCode
+from codemode.core.redact import MASK
 from codemode.core.types import Json
 from codemode.render.words import printable
 
@@ -52,7 +53,7 @@ def report_of_result(result: Mapping[str, Json], source: str = "", name: str = "
 
     Args:
         result: `{"status": "failed", "error", "code"?, "phase", "dispatched", …}`.
-        source: The cell's text, to show the offending line; "" where it is not at hand.
+        source: The cell's text, redacted, to show the offending line; "" where it is not at hand.
         name: What the person calls the cell: its file's path.
     """
     what = printable(str(result.get("error", "")))
@@ -83,7 +84,7 @@ def _excerpt(source: str, line: int, column: int) -> tuple[SourceLine, ...]:
     first = max(1, line - _CONTEXT_LINES)
     shown = [SourceLine(number, _shortened(lines[number - 1])) for number in range(first, line)]
     text = _shortened(lines[line - 1])
-    caret = column - 1 if 1 <= column <= len(text) + 1 else None
+    caret = column - 1 if 1 <= column <= len(text) + 1 and MASK not in text else None  # what is masked has moved
     return (*shown, SourceLine(line, text, caret))
 
 

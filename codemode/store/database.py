@@ -110,6 +110,7 @@ class Database:
             )
         self.change("PRAGMA synchronous = NORMAL")
         self.change(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
+        self.change("PRAGMA secure_delete = ON")  # a snapshot that is gone leaves nothing of the cell in the file
 
     def _create_tables(self) -> None:
         self._switch_to_wal()

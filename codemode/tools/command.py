@@ -164,6 +164,7 @@ class _Collector(asyncio.SubprocessProtocol):
         self.stdout = bytearray()
         self.overflowed = False
         self._stderr = bytearray()
+        self._is_cut = False  # then its beginning is marked, so that what is left there of a secret is masked
         self._open = {1, 2}
         self._transport: asyncio.SubprocessTransport | None = None
 
@@ -173,6 +174,7 @@ class _Collector(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
             self._stderr += data
+            self._is_cut |= len(self._stderr) > STDERR_TAIL_BYTES
             del self._stderr[:-STDERR_TAIL_BYTES]
         elif len(self.stdout) + len(data) <= MAX_BRIDGE_BYTES:
             self.stdout += data
@@ -189,7 +191,8 @@ class _Collector(asyncio.SubprocessProtocol):
         self.exited.set()
 
     def stderr_text(self) -> str:
-        return self._stderr.decode(errors="replace").strip()
+        text = self._stderr.decode(errors="replace").strip()
+        return f"…{text}" if self._is_cut else text
 
 
 def _kill_group(pid: int | None) -> None:

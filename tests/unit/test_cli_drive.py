@@ -61,7 +61,9 @@ def failed(error: str, code: str | None = None, telemetry: Json = TELEMETRY) -> 
         "status": "failed", "error": error, "phase": "guest", "dispatched": False, "output": texts("before"),
         "telemetry": telemetry,
     }  # fmt: skip
-    return {"result": result | ({"code": code} if code else {}), "runId": RUN, "trajectory": NOTHING}
+    begun = ONE_CALL["runs"][0] | {"source": CELL.text, "state": "failed", "calls": []}
+    trajectory = {"version": 1, "runs": [begun]}
+    return {"result": result | ({"code": code} if code else {}), "runId": RUN, "trajectory": trajectory}
 
 
 class Hosts:
@@ -135,7 +137,7 @@ def test_to_the_end_sends_waits_until_there_is_an_end(monkeypatch: pytest.Monkey
     assert [request["op"] for request in shown.hosts.requests] == ["exec", "wait", "wait"]
     assert shown.hosts.requests[1] == {
         "op": "wait", "input": {"runId": RUN}, "approve": [], "deny": [], "limits": {"timeout_ms": 500},
-        "session": "s", "noInput": True,
+        "session": "s", "noInput": True, "record": None, "person": None, "always": False,
     }  # fmt: skip
 
 

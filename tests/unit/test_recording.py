@@ -78,7 +78,8 @@ async def test_a_recording_begins_with_settings_and_tools(tmp_path: Path) -> Non
         value_of(await code_mode.exec("1"))
 
     head, tool = lines_of(path)
-    assert head == {"recording": 1, "codeMode": {"languages": ["javascript", "typescript"], "maxPendingToolCalls": 3}}
+    settings = {"languages": ["javascript", "typescript"], "maxPendingToolCalls": 3}
+    assert head == {"recording": 1, "codeMode": settings, "variables": []}
     assert tool == ADD | {"label": "Adder"}
     assert load_recording(path).config.limits == Limits(max_pending_tool_calls=3)
 

@@ -9,6 +9,7 @@ from codemode.cli.checks.check import Check
 from codemode.composition import Toolbox, open_toolbox
 from codemode.config import CodeModeConfig, ModelRequest, unmet_conditions
 from codemode.core.errors import CodeModeError
+from codemode.core.redact import Redactor
 from codemode.manifest import Manifest
 from codemode.render.words import counted
 
@@ -52,14 +53,15 @@ def check_tools(manifest: Manifest) -> Iterator[Check]:
         return
     from codemode.tools.toolset import Toolset  # only with tools
 
-    toolset = Toolset(manifest, lambda _secrets: None)
+    redactor = Redactor()
+    toolset = Toolset(manifest, redactor.learn)
     try:
         problems = toolset.probe()
     finally:
         asyncio.run(toolset.close())
     for problem in problems:
         fix = "Install what is missing, or correct the entry; the place is named in the message."
-        yield Check("tool", "failed", f"{problem.what}: {problem.sentence}", fix)
+        yield Check("tool", "failed", redactor.text(f"{problem.what}: {problem.sentence}"), fix)
     if not problems:
         yield Check("tools", "ok", f"every target of {counted(len(manifest.tools), 'tool')} is there")
 

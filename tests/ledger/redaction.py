@@ -1,0 +1,15 @@
+"""Redaction: nothing secret leaves."""
+
+REQUIREMENTS = {
+    "redaction:planted:everywhere": (
+        "contract 10",
+        "A secret in a header, env, argv, URL, input, result, manifest and cell shows only in raw output.",
+    ),
+    "redaction:planted:files": (
+        "contract 10",
+        "Once its runs have ended it is in no file: store, log, cache, recording, page.",
+    ),
+    "redaction:known:at-once": ("ours", "What a manifest interpolates is known before anything is used or printed."),
+    "redaction:known:encoded": ("ours", "A known secret is masked in the forms that JSON, URLs and HTML give it."),
+    "redaction:known:cut": ("ours", "What is left of a known secret where a text was cut is masked too."),
+}
