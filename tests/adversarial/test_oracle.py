@@ -88,13 +88,15 @@ BINARY = [
 UNARY = ["-", "+", "!", "~", "typeof ", "void "]
 METHODS = [
     "String({0})", "Number({0})", "Boolean({0})", "[{0}, {1}].join()", "[{0}, {1}].sort()", "JSON.stringify([{0}])",
-    "[{0}, {1}].map(x => x)", "[...`${{{0}}}`]", "Object.entries({{a: {0}, b: {1}}})", "parseInt({0})", "Math.max({0}, {1})",
+    "[{0}, {1}].map(x => x)", "[...`${{{0}}}`]", "Object.entries({{a: {0}, b: {1}}})", "parseInt({0})",
+    "Math.max({0}, {1})",
     "((a, b) => [b, a])({0}, {1})", "[{0}].concat({1})", "`${{{0}}}`.split('')", "[{0}, {1}].indexOf({1})",
     "(function* () {{ yield {0}; yield {1} }})().next()", "[...(function* () {{ yield* [{0}, {1}] }})()]",
     "(() => {{ try {{ throw {0} }} catch (e) {{ return [e] }} finally {{ void {1} }} }})()",
     "`${{{0}}}`.replace(/[a-c]/g, m => m + m)", "(({{a = {1}, ...rest}}) => [a, rest])({{a: {0}, b: 2}})",
     "[{0}, {1}].reduce((a, b) => `${{a}}${{b}}`, '')", "Number.isInteger({0})", "isNaN({0})", "[{0}]?.[0]",
-    "new Set([{0}, {1}]).size", "new Map([[{0}, {1}]]).get({0})", "(class {{ x = {0}; get y() {{ return this.x }} }}, new (class {{ x = {0} }})().x)",
+    "new Set([{0}, {1}]).size", "new Map([[{0}, {1}]]).get({0})",
+    "(class {{ x = {0}; get y() {{ return this.x }} }}, new (class {{ x = {0} }})().x)",
 ]  # fmt: skip
 
 

@@ -29,7 +29,7 @@ REQUIREMENTS = {
     "repl:redo:state": ("issue 6", ":redo takes an undo back."),
     "repl:wait:state": ("ours", "A run that waits goes on with :wait; what it leaves behind is then the state."),
     "repl:approvals:in-place": ("contract 9", "An approval is asked in place: yes, no, or later."),
-    "repl:approvals:nobody": ("contract 9", "Where nobody can be asked, or `CI` is set, an approval is denied at once."),
+    "repl:approvals:nobody": ("contract 9", "Where nobody can be asked, or with `CI` set, an approval is denied."),
     "repl:commands:table": (
         "contract 13",
         "Each command of the contract is there; a wrong one is refused with a near one.",

@@ -31,7 +31,7 @@ def run_natively(source: str) -> dict[str, Any]:
     context.eval(_PROLOGUE)
     try:
         context.eval(
-            f"(async () => {{{source}\n}})().then(value => {{ result = {{value: value === undefined ? null : value}} }},"
+            f"(async () => {{{source}\n}})().then(value => {{ result = {{value: value ?? null}} }},"
             "error => { result = {error: `${error.name}: ${error.message}`} }); null"
         )
     except quickjs.JSException as error:

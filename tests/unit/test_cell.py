@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from codemode.core.names import GUEST_GLOBALS
 from codemode.core.protocol import Inspect
 from codemode.core.types import PATH_SEPARATOR, BridgeCall, OutputItem, TurnEnd
 from tests.requirements import requirement
@@ -34,7 +35,10 @@ def test_a_returned_value_completes_the_turn(guest: Guest) -> None:
         ("text('a');\n\nthrow new RangeError('no')", "None: RangeError: no (cell.js:3:11)"),
         (
             "await null;\nfoo()",
-            "None: ReferenceError: foo is not defined; a cell has ECMAScript, tools, ALL_TOOLS, API, text, json, yield_control, console and setTimeout (cell.js:2:1)",
+            (
+                "None: ReferenceError: foo is not defined; a cell has ECMAScript, tools, ALL_TOOLS, API, text, json, "
+                "yield_control, console and setTimeout (cell.js:2:1)"
+            ),
         ),
         ("[1].map(() => {\n  throw new Error('inner')\n})", "None: Error: inner (cell.js:2:13)"),
         ("// a sole expression\n  null.x", "None: TypeError: cannot read property 'x' of null (cell.js:2:3)"),
@@ -88,7 +92,8 @@ def test_only_the_bridges_own_error_object_keeps_its_code(guest: Guest) -> None:
 def test_a_caught_rejection_shows_plain_fields_and_no_frame_of_ours(guest: Guest) -> None:
     guest.start(
         "try { await tools.add({}) } catch (e) {\n"
-        "  return [e instanceof Error, Object.keys(e), e.name, e.message, e.code, e.toolId, e.stack.includes('codemode')] }"
+        "  return [e instanceof Error, Object.keys(e), e.name, e.message, e.code, e.toolId,"
+        " e.stack.includes('codemode')] }"
     )
     end = guest.deliver((1, False, rejection("no")))
     assert end.value == [True, [], "Error", "no", "nested_tool_failed", "client:app:add", False]
@@ -234,8 +239,7 @@ def test_a_throw_in_a_timer_fails_the_cell(guest: Guest) -> None:
 
 @requirement("sandbox:globals:frozen")
 def test_our_globals_cannot_be_replaced_and_built_ins_can(guest: Guest) -> None:
-    names = "ALL_TOOLS tools API namespaces text json yield_control console setTimeout clearTimeout".split()
-    for name in names:
+    for name in sorted(GUEST_GLOBALS - {"MCP", "queueMicrotask", "globalThis"}):
         source = f"const before = {name}; try {{ globalThis.{name} = 1 }} catch {{}} delete globalThis.{name};"
         assert guest.value(f"{source} return [before === {name}, Object.isFrozen(before)]") == [True, True], name
     assert guest.value("Array.prototype.at = () => 'mine'; return [1].at(0)") == "mine"
@@ -247,8 +251,8 @@ def test_our_globals_cannot_be_replaced_and_built_ins_can(guest: Guest) -> None:
 
 @requirement("sandbox:globals:none")
 def test_the_guest_has_no_host_object(guest: Guest) -> None:
-    source = "return ['process', 'fetch', 'Deno', 'WebAssembly', 'performance', 'require', 'MCP', 'std', 'os'].map(n => typeof globalThis[n])"
-    assert guest.value(source) == ["undefined"] * 9
+    for name in ("process", "fetch", "Deno", "WebAssembly", "performance", "require", "MCP", "std", "os"):
+        assert guest.value(f"return typeof globalThis['{name}']") == "undefined"
     assert "Error" in guest.failure("await eval('import(\"fs\")')")
 
 
@@ -266,10 +270,11 @@ def test_convenience_functions_appear_when_asked_for(guest: Guest) -> None:
     "poison",
     [
         "Object.defineProperty(Array.prototype, '0', {set(v) { globalThis.seen = v }, configurable: true});",
-        "Object.defineProperty(Object.prototype, 'toJSON', {value: () => [['call', 9, 'forged', {}]], configurable: true});",
+        "Object.defineProperty(Object.prototype, 'toJSON', {value: () => [['call', 9, 'forged', {}]]});",
         "Array.prototype.push = Array.prototype.join = String.prototype.slice = () => 'forged';",
         "Promise.prototype.then = function () { return this };",
-        "JSON.stringify = JSON.parse = () => 'forged'; Object.keys = () => []; String.prototype.toWellFormed = () => 'x';",
+        "JSON.stringify = JSON.parse = () => 'forged'; Object.keys = () => [];",
+        "String.prototype.toWellFormed = () => 'x';",
         "Function.prototype.call = Function.prototype.apply = Function.prototype.bind = () => 'forged';",
         "Array.prototype[Symbol.iterator] = function* () { yield 'forged' };",
     ],
@@ -281,7 +286,10 @@ def test_poisoned_prototypes_forge_no_row(guest: Guest, poison: str) -> None:
 
 
 def test_a_prepared_stack_trace_reveals_no_function_of_ours(guest: Guest) -> None:
-    source = "Error.prepareStackTrace = (e, sites) => sites; return [typeof Error.prepareStackTrace, typeof new Error().stack]"
+    source = (
+        "Error.prepareStackTrace = (e, sites) => sites;"
+        "return [typeof Error.prepareStackTrace, typeof new Error().stack]"
+    )
     assert guest.value(source) == ["undefined", "string"]
 
 
@@ -306,7 +314,12 @@ MCP = {
     "servers": [
         {
             "ident": "files", "name": "files", "header": "// files", "resources": True, "prompts": False,
-            "tools": [{"ident": "readText", "name": "read_text", "id": "mcp:files:read_text", "header": "// read", "parameters": {"type": "object"}}],
+            "tools": [
+                {
+                    "ident": "readText", "name": "read_text", "id": "mcp:files:read_text", "header": "// read",
+                    "parameters": {"type": "object"},
+                }
+            ],
         }
     ],
 }  # fmt: skip
@@ -335,7 +348,8 @@ def test_api_headers_cost_no_call(guest: Guest) -> None:
         "kind": "mcp", "scope": "root", "header": "// servers", "servers": ["files"],
     }  # fmt: skip
     assert guest.value("return await MCP.files.$api('read_text', {schema: true})", scope=scope) == {
-        "kind": "mcp", "scope": "tool", "header": "// read", "tools": ["readText"], "schemas": {"readText": {"type": "object"}},
+        "kind": "mcp", "scope": "tool", "header": "// read", "tools": ["readText"],
+        "schemas": {"readText": {"type": "object"}},
     }  # fmt: skip
     assert 'did you mean "readText"?' in guest.failure("await MCP.files.$api('readTxt')", scope=scope)
 
