@@ -19,14 +19,18 @@ _SECRET_KEY = re.compile(
     r"|access[-_]?key|session[-_]?id|signature|bearer)",
     re.IGNORECASE,
 )
-_SECRET_VALUE = re.compile(
-    r"(?:\b(?:sk|pk|rk)[-_](?:live|test|proj|ant)?[-_]?[A-Za-z0-9_-]{16,}|\bgh[pousr]_[A-Za-z0-9]{20,}"
-    r"|\bgithub_pat_[A-Za-z0-9_]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[0-9A-Za-z_-]{30,}"
-    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*|\b(?:Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@))"
+_SECRET_VALUES = (  # what credentials look like, each with a text that it cannot be without
+    *((mark, r"\b[spr]k[-_](?:live|test|proj|ant)?[-_]?[A-Za-z0-9_-]{16,}") for mark in ("k-", "k_")),
+    *((f"gh{kind}_", rf"\bgh{kind}_[A-Za-z0-9]{{20,}}") for kind in "pousr"),
+    ("github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{20,}"),
+    ("xox", r"\bxox[abprs]-[A-Za-z0-9-]{10,}"),
+    ("AKIA", r"\bAKIA[0-9A-Z]{16}\b"),
+    ("AIza", r"\bAIza[0-9A-Za-z_-]{30,}"),
+    ("eyJ", r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
+    *((scheme, rf"\b{scheme}\s+[A-Za-z0-9._~+/=-]{{8,}}") for scheme in ("Bearer", "Basic")),
+    ("-----BEGIN ", r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
+    ("://", r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
 )
-
 _OTHERWISE = (
     (" ", r"\+"),
     ("\n", r"\\+n"),
@@ -70,7 +74,9 @@ class Redactor:
         """
         if self._pattern is not None:
             text = self._mask_rests(self._pattern.sub(_mask, text))
-        text = _SECRET_VALUE.sub(_mask, text)
+        for mark, pattern in _SECRET_VALUES:
+            if mark in text:
+                text = re.sub(pattern, _mask, text)  # compiled when first needed, and kept by `re`
         for path, shown in self._paths:
             text = text.replace(path, shown)
         return text
@@ -141,6 +147,9 @@ def _spellings_of_char(char: str) -> str:
         return re.escape(char)
     code, plain = ord(char), re.escape(char)
     quoted = "".join(f"%(?i:{byte:02x})" for byte in char.encode("utf-8", "surrogatepass"))
-    spelled = [rf"\\*{plain}", quoted, rf"\\+(?i:u{code:04x}|x{code:02x})", rf"&#(?:0*{code}|(?i:x0*{code:x}));"]
+    units = char.encode("utf-16-be", "surrogatepass")
+    escaped = "".join(rf"\\+(?i:u{units[at : at + 2].hex()})" for at in range(0, len(units), 2))
+    spelled = [quoted, escaped, rf"\\+(?i:x{code:02x})", rf"&#(?:0*{code}|(?i:x0*{code:x}));"]
     spelled += [other for known, other in _OTHERWISE if known == char]
+    spelled.append(rf"\\*{plain}")  # last: "%25" begins as a plain "%" does
     return f"(?:{'|'.join(spelled)})"
