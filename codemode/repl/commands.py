@@ -258,6 +258,7 @@ class Commands:
         path, cells = _path(name), choose(self._desk.evaluator.completed, asked.strip())
         text = await program(cells, self._desk.judge)
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InvalidInput(f'"{path}" cannot be written: {error.strerror}') from error

@@ -375,7 +375,7 @@ async def test_cells_are_saved_and_loaded(tmp_path: Path) -> None:
     room = Room(completed("cm_1"), completed("cm_2"), completed("cm_3", 3), inputs=["let a = 1", "a; let a = 2"])
     await room.go()
     room.evaluator._completed[:] = [cell._replace(names=("a",)) for cell in room.evaluator._completed]
-    file = tmp_path / "cells.ts"
+    file = tmp_path / "new" / "cells.ts"
     shown = await room.command(f":save {file} all")
     await room.command(f":load {file}")
 
