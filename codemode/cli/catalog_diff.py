@@ -22,7 +22,9 @@ def load_saved(file: str) -> dict[str, Json]:
         raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         listing = json.loads(raw)
     except OSError as error:
-        raise InvalidInput(f"{name} cannot be read: {error.strerror}") from error
+        raise InvalidInput(
+            f"{name} cannot be read: {error.strerror}; save a listing with codemode catalog --json"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{name} is not JSON ({error}); save a listing with codemode catalog --json") from error
     tools = listing.get("tools") if isinstance(listing, dict) else None

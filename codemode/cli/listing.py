@@ -111,7 +111,7 @@ def find_tool(catalog: Catalog, asked: str) -> ToolSpec:
         raise InvalidInput(f'the name "{asked}" means several tools: {_listed(named)}. Give one of these ids')
     near = [found.tool for found in catalog.explain(asked, 3)]
     hint = f" Near: {_listed(near)}." if near else did_you_mean(asked, [tool.id for tool in catalog.tools])
-    raise InvalidInput(f'there is no tool "{asked}" in the catalog.{hint}')
+    raise InvalidInput(f'there is no tool "{asked}" in the catalog.{hint or " codemode catalog lists them."}')
 
 
 def build_ranking(catalog: Catalog, found: Iterable[Explained], *, reasons: bool) -> list[dict[str, Json]]:

@@ -218,7 +218,7 @@ def test_a_tool_is_found_by_id_or_by_a_name_that_only_one_has(codemode: Callable
     assert (
         'the name "add" means several tools: client:app:add, client:other:add. Give one of these ids' in ambiguous.err
     )
-    assert 'there is no tool "zzz" in the catalog.' in unknown.err
+    assert 'there is no tool "zzz" in the catalog. codemode catalog lists them.' in unknown.err
     assert "approval: ask" in codemode("catalog", "describe", "client:app:add").out
 
 

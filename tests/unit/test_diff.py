@@ -180,7 +180,7 @@ def test_a_file_that_is_no_listing_is_refused(text: str, message: str, tmp_path:
 
 @requirement("diff:input:refused")
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r'old\.json" cannot be read: No such file or directory'):
+    with pytest.raises(InvalidInput, match=r'old\.json" cannot be read: No such file or directory; save a listing'):
         load_saved(str(tmp_path / "old.json"))
     with pytest.raises(InvalidInput, match="cannot be read: Is a directory"):
         load_saved(str(tmp_path))
