@@ -57,6 +57,7 @@ def test_an_uncaught_error_names_its_place(guest: Guest, source: str, expected: 
         ("return tool.add({})", 'did you mean "tools"?'),
         ("return await add({a: 1})", 'did you mean "tools.add"?'),
         ("return await fetch('x')", "a cell has ECMAScript, tools"),
+        ("return await MCP.notes.list()", "MCP is not defined; no MCP server is in the catalog"),
         ("return await tools.ad({})", 'there is no tool "tools.ad"; did you mean "tools.add"?'),
         ("return await tools.get_users({})", 'did you mean "tools.get_user"?'),
     ],

@@ -762,6 +762,7 @@
       if (end <= 0) return "";
       const name = slice(message, 0, end);
       if (knowsNames && toolNames()[name] !== undefined) return '; did you mean "tools.' + name + '"?';
+      if (name === "MCP") return "; no MCP server is in the catalog";
       const close = near(name, GLOBALS, "name");
       return close === "" ? "; a cell has ECMAScript, tools, ALL_TOOLS, API, text, json, yield_control, console and setTimeout" : close;
     }
