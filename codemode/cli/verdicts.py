@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from codemode.cli.progress import Progress
@@ -32,9 +32,12 @@ def check_cells(terminal: Terminal, options: SmokeOptions) -> ExitStatus:
     cases = _gather(terminal, options)
     first = spawn_first()  # the engine starts while all the rest is loaded
     began = time.monotonic()
+    warnings: list[str] = []
     with Progress(terminal, f"running {counted(len(cases), 'case')}"):
-        verdicts = asyncio.run(_run(cases, options, first))
+        verdicts = asyncio.run(_run(cases, options, first, warnings.append))
     took_ms = (time.monotonic() - began) * 1000
+    for warning in warnings:
+        terminal.note(f"codemode: {printable(warning)}")
     updated: list[str] = []
     if options.update:
         from codemode.smoke.rewriting import update_files  # only who updates needs it
@@ -59,14 +62,16 @@ def _gather(terminal: Terminal, options: SmokeOptions) -> list[Case]:
     return gather_cases(options.paths, Path(named) if named else None, options.wanted)
 
 
-async def _run(cases: Sequence[Case], options: SmokeOptions, first: Child | None) -> list[Verdict]:
+async def _run(
+    cases: Sequence[Case], options: SmokeOptions, first: Child | None, warned: Callable[[str], None]
+) -> list[Verdict]:
     from codemode.smoke.running import Plan, run_cases  # while the engine starts
     from codemode.supervisor.pool import WorkerPool
 
     jobs = options.jobs or max(2, min(os.cpu_count() or 2, _MAX_JOBS))
     pool = WorkerPool(jobs, first)
     try:
-        return await run_cases(cases, pool, Plan(jobs, options.bail, options.refresh))
+        return await run_cases(cases, pool, Plan(jobs, options.bail, options.refresh), warned=warned)
     finally:
         await pool.close()
 

@@ -34,7 +34,11 @@ class Plan(NamedTuple):
 
 
 async def run_cases(
-    cases: Sequence[Case], pool: WorkerPool, plan: Plan, told: Callable[[Verdict], None] = lambda _verdict: None
+    cases: Sequence[Case],
+    pool: WorkerPool,
+    plan: Plan,
+    told: Callable[[Verdict], None] = lambda _verdict: None,
+    warned: Callable[[str], None] = lambda _warning: None,
 ) -> list[Verdict]:
     """Run all cases and judge each.
 
@@ -43,6 +47,7 @@ async def run_cases(
         pool: Workers, best as many as `plan` has jobs.
         plan: How.
         told: Hears of each verdict as it falls.
+        warned: Hears, before the first case, what a person should know of the manifests: a server that failed.
 
     Returns:
         The verdicts in the order of the cases.
@@ -51,13 +56,15 @@ async def run_cases(
         InvalidConfig: A manifest, or a server that it requires, cannot be used; nothing has run.
         RuntimeUnavailable: No worker can be started.
 
-    Contract: smoke:run:parallel, smoke:run:bail, smoke:report:redacted
+    Contract: smoke:run:parallel, smoke:run:bail, smoke:run:warnings, smoke:report:redacted
     """
     async with AsyncExitStack() as stack:
         await pool.warm()
         store = MemoryStore()
         stack.callback(store.close)
         boxes = await _open_toolboxes(stack, {case.manifest for case in cases}, plan.refresh)
+        for warning in dict.fromkeys(warning for box in boxes.values() for warning in box.warnings):
+            warned(warning)
         verdicts: dict[int, Verdict] = {}
         queue = iter(enumerate(cases))
 

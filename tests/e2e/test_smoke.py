@@ -120,6 +120,21 @@ def test_bail_begins_nothing_after_the_first_failure(smoke: Smoke, cells: Callab
     assert done.status == 1
 
 
+@requirement("smoke:run:warnings")
+def test_a_server_that_is_missing_is_named_with_its_reason(
+    smoke: Smoke, cells: Callable[..., None], tmp_path: Path
+) -> None:
+    """Once, however many cases share the manifest; standard output stays the report's."""
+    (tmp_path / "codemode.toml").write_text('[mcp.servers.notes]\ncommand = "no-such-program"\n', encoding="utf-8")
+    cells(
+        a="// @error MCP is not defined; no MCP server is in the catalog\nreturn await MCP.notes.list()", b="return 1"
+    )
+    done = smoke(".", "--json")
+
+    assert (done.status, json.loads(done.out)["ok"]) == (0, True)
+    assert done.err.count('codemode: MCP server "notes" cannot be started: the command "no-such-program"') == 1
+
+
 @requirement("smoke:filter:names")
 def test_only_the_cases_that_are_asked_for_run(smoke: Smoke, cells: Callable[..., None]) -> None:
     cells(orders="return 1", stock="// @value 2\nreturn 1")

@@ -11,6 +11,7 @@ REQUIREMENTS = {
     "smoke:diff:path": ("issue 6", "A difference names the path at which two values differ."),
     "smoke:run:parallel": ("contract 14", "Cases run in parallel on one pool; verdicts keep the order of the cases."),
     "smoke:run:bail": ("issue 6", "--bail begins no case after the first that fails."),
+    "smoke:run:warnings": ("ours", "A server that cannot be listed is named with its reason beside the report."),
     "smoke:run:approvals-denied": (
         "ours",
         "Nobody can be asked, so that a call that needs approval is denied at once.",
