@@ -98,7 +98,12 @@ def trace(terminal: "Terminal", options: TraceOptions) -> ExitStatus:
 
     terminal.json = options.json
     with _open_store() as store:
-        store.get(options.run, Caller(options.session, AGENT))
+        try:
+            store.get(options.run, Caller(options.session, AGENT))
+        except InvalidInput as error:  # the store's sentence is about runs that wait
+            raise InvalidInput(
+                f"session {options.session!r} has no run {options.run[:60]!r}; codemode runs lists those it has"
+            ) from error
         trajectory = fold(store.events(options.run))
     if options.html:
         _write_page(terminal, Path(options.html), to_json(trajectory))

@@ -155,6 +155,15 @@ def test_a_run_of_another_session_is_as_unknown_as_none(
     assert foreign.json["error"].replace(theirs, "cm_nothing") == unknown.json["error"]
 
 
+@requirement("cli:trace:tree")
+def test_a_run_that_cannot_be_traced_is_an_error_that_says_where_runs_are_listed(
+    codemode: Callable[..., Done], store: SqliteStore
+) -> None:
+    done = codemode("trace", "cm_nothing")
+
+    assert "session 'default' has no run 'cm_nothing'; codemode runs lists those it has" in done.err
+
+
 # The catalog
 
 
