@@ -64,20 +64,19 @@ class Transcript(NamedTuple):
                 if len({use.id for use in uses}) < len(uses):
                     raise InvalidInput("two tool calls of one message have the same id; give each its own")
                 return Transcript((*self.turns, Turn("assistant", text, tuple(map(Call, uses)))))
-            case ToolResult(use, text, failed):
+            case ToolResult(use, text, failed, run_id):
                 call = self._last(use.id)
                 if call.result is not None:
                     raise InvalidInput(f'the call "{use.id}" has its result already; append each once')
                 grown = self._replace_last(call._replace(result=text, failed=failed))
-                match parse_arguments(text):
-                    case {"runId": str(run_id)} if call.use.name == _EXEC:
-                        return grown.link(use.id, run_id)
-                return grown
+                known = run_id or _run_named_in(text)
+                return grown.link(use.id, known) if known and call.use.name == _EXEC else grown
 
     def link(self, call_id: str, run_id: str) -> "Transcript":
         """Say which run an `exec` of the last turn began, so that `project` finds its calls.
 
-        A waiting or failed result names it, a completed one does not; the event `ExecStarted` does, at once.
+        A result of `CodeMode.answer` has said it already; for a call that was cut off before its
+        result, the event `ExecStarted` names the run.
 
         Raises:
             InvalidInput: There is no such `exec`, or it began another run.
@@ -147,6 +146,12 @@ class Transcript(NamedTuple):
         *before, (role, text, calls) = self.turns
         calls = tuple(changed if call.use.id == changed.use.id else call for call in calls)
         return Transcript((*before, Turn(role, text, calls)))
+
+
+def _run_named_in(text: str) -> str | None:
+    named = parse_arguments(text)
+    run_id = named.get("runId") if isinstance(named, dict) else None
+    return run_id if isinstance(run_id, str) else None
 
 
 def _result(call: Call) -> ToolResult:

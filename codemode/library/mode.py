@@ -167,7 +167,7 @@ class CodeMode:
         session = self._now.session
         result = await (session.exec(use.input) if use.name == EXEC else session.wait(use.input))
         text = json.dumps(result.to_json(), ensure_ascii=False, separators=(",", ":"))
-        return ToolResult(use, text, isinstance(result, Failed))
+        return ToolResult(use, text, isinstance(result, Failed), result.run_id)
 
     def abort(self, run_id: str) -> RunState:
         """End a run: its worker is stopped, its open calls are cancelled, its snapshot is gone.

@@ -33,11 +33,12 @@ class AssistantMessage(NamedTuple):
 
 
 class ToolResult(NamedTuple):
-    """The answer to one tool call; `text` is JSON text."""
+    """The answer to one tool call; `text` is JSON text, `run_id` the run that answered, where known."""
 
     use: ToolUse
     text: str
     failed: bool = False
+    run_id: str | None = None
 
 
 Message = UserMessage | AssistantMessage | ToolResult

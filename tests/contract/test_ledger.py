@@ -9,9 +9,7 @@ def test_every_promise_is_claimed_by_a_test_or_deferred_with_a_reason(request: p
     """A promise without a test is a wish; a deferred one that has a test is done."""
     if len(request.session.items) < 2 or request.config.option.keyword or request.config.option.markexpr:
         pytest.skip("the whole suite must be collected")
-    claimed = {
-        mark.args[0] for item in request.session.items for mark in item.iter_markers("requirement") if mark.args
-    }
+    claimed = {mark.args[0] for item in request.session.items for mark in item.iter_markers("requirement") if mark.args}
     collected_all = {item.path.parts[-2] for item in request.session.items} >= {"unit", "contract", "e2e"}
     if not collected_all:
         pytest.skip("the whole suite must be collected")
