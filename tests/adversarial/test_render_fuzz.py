@@ -53,7 +53,8 @@ def test_any_value_is_drawn_without_control_characters(value: Json, width: int) 
 @relaxed
 def test_what_is_drawn_as_json_and_not_folded_reads_back_as_the_value(value: Json, width: int) -> None:
     shown = drawn(render_value(value), width)
-    if shown.lstrip().startswith(("{", "[")) and WHOLE_HINT not in shown:
+    may_be_a_table = isinstance(value, list) and value and all(isinstance(item, dict) for item in value)
+    if not may_be_a_table and WHOLE_HINT not in shown:
         assert json.loads(shown) == value
 
 
