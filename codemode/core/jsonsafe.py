@@ -6,18 +6,18 @@ in plain JSON, so nothing but data ever crosses the process wall.
 
 import dataclasses
 import datetime as dt
-import json
 import math
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+from codemode.core.jsontext import build_encoder
 from codemode.core.limits import MAX_JSON_DEPTH
 from codemode.core.types import Json
 
 _MAX_SAFE_INTEGER = 2**53
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode  # made once
+_encode = build_encoder(ascii_only=False)
 
 
 class NotJson(ValueError):

@@ -22,14 +22,15 @@ import struct
 from typing import Literal, NamedTuple, cast
 
 from codemode.core.errors import ErrorCode, Phase
+from codemode.core.jsontext import build_encoder
 from codemode.core.limits import MAX_BRIDGE_BYTES, MAX_FRAME_BYTES, MAX_OTHER_PENDING
 from codemode.core.types import BridgeCall, BridgeMethod, BridgeReply, GuestFailure, Json, Language, OutputItem, TurnEnd
 
 _HEADER = struct.Struct(">II")
 HEADER_BYTES = _HEADER.size
-_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: each call waits for a frame
+_encode = build_encoder(ascii_only=True, allow_nan=True)
 _decode = json.JSONDecoder().decode
-_prove = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_prove = build_encoder(ascii_only=False)
 _SUSPECT = re.compile(rb"\\u[dD]|[eE]\+?\d{3}|\d{300}|NaN|Infinity")  # may be what JSON in UTF-8 cannot say
 _SMALL_BYTES = 4096  # below it a search is cheaper than encoding again
 _MAX_ID = 2**53

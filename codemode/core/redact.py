@@ -12,6 +12,7 @@ from typing import Any
 from codemode.core.types import Json
 
 MASK = "[redacted]"
+_MAX_KEYS = 2000
 MIN_SECRET_CHARS = 6  # shorter values appear by chance in ordinary text
 _CUT = "…"
 _SECRET_KEY = re.compile(
@@ -56,6 +57,7 @@ class Redactor:
         self._secrets: set[str] = set()
         self._paths = sorted((pair for pair in paths if len(pair[0]) > 1), key=lambda pair: -len(pair[0]))
         self._pattern: re.Pattern[str] | None = None
+        self._keys: dict[str, tuple[str, bool]] = {}  # key → how it is shown, whether it tells of a secret
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
@@ -66,6 +68,7 @@ class Redactor:
             self._secrets |= new
             longest_first = sorted(self._secrets, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(_spellings, longest_first)))
+            self._keys.clear()
 
     def text(self, text: str) -> str:
         """Return the text with every known or apparent secret masked; its lines keep their numbers.
@@ -98,14 +101,25 @@ class Redactor:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {self.text(str(key)): self._member(str(key), item) for key, item in value.items()}
+            members: dict[str, Json] = {}
+            for key, item in value.items():
+                shown, is_telling = self._keys.get(key) or self._judge_key(str(key))
+                members[shown] = self._telling(str(key), item) if is_telling else self.value(item)
+            return members
         if isinstance(value, (list, tuple)):
             return [self.value(item) for item in value]
         return value
 
-    def _member(self, key: str, item: Any) -> Json:
+    def _judge_key(self, key: str) -> tuple[str, bool]:
+        """Return how a key is shown and whether it tells of a secret; the keys of schemas recur in every call."""
+        judged = (self.text(key), _SECRET_KEY.search(key) is not None)
+        if len(self._keys) < _MAX_KEYS:
+            self._keys[key] = judged
+        return judged
+
+    def _telling(self, key: str, item: Any) -> Json:
         is_count = isinstance(item, int) and key.lower().endswith("tokens")  # a model's `max_tokens`, no secret
-        if _SECRET_KEY.search(key) and isinstance(item, (str, int, float)) and not isinstance(item, bool):
+        if isinstance(item, (str, int, float)) and not isinstance(item, bool):
             return item if is_count else MASK
         return self.value(item)
 

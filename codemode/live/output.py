@@ -4,14 +4,14 @@ The guest counts too, but its count is only a courtesy: here the bytes of each i
 of the value's are added up over the whole life of a run, and nothing beyond the limit passes.
 """
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterable
 
 from codemode.core.errors import OutputLimit, RuntimeUnavailable
+from codemode.core.jsontext import build_encoder
 from codemode.core.types import Json, OutputItem, TurnEnd
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encode = build_encoder(ascii_only=False)
 _ITEM_BYTES = len('{"type":"text","text":},')  # around the JSON of an item's text; a json item has one more
 
 

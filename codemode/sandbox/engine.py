@@ -219,8 +219,9 @@ class Vm:
             OutOfMemory: The memory limit was reached; no further job ran.
         """
         self.check()
+        execute_job = self._instance.bound("qjs_execute_pending_job")
         while True:
-            status = self.call_export("qjs_execute_pending_job")
+            status = execute_job()
             if status < 0:
                 self._note_fatal(self.call_export("qjs_get_exception"))
             if status < 0 or self.interrupted or self._raw_rejections:

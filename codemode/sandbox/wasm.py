@@ -228,10 +228,14 @@ class Instance:
         Raises:
             TrapError: The code trapped.
         """
+        return self.bound(name)(*args)
+
+    def bound(self, name: str) -> Callable[..., int]:
+        """Return an export of `EXPORTS` as a function, for callers in a loop."""
         bound = self._calls.get(name)
         if bound is None:
             bound = self._calls[name] = self._bind(name)
-        return bound(*args)
+        return bound
 
     def read(self, address: int, size: int) -> bytes:
         """Copy bytes out of the memory."""

@@ -9,15 +9,17 @@ import json
 from collections.abc import Sequence
 
 from codemode.core.events import EVENT_TYPES, Event
+from codemode.core.jsontext import build_encoder
 from codemode.store.database import Database
 
 _NAMES = {kind: name for name, kind in EVENT_TYPES.items()}
+_encode = build_encoder(ascii_only=True, allow_nan=True)
 
 
 def append(db: Database, run_id: str, events: Sequence[Event]) -> None:
     """Add events to a run's log as one row."""
     if events:
-        batch = json.dumps([(_NAMES[type(event)], *event) for event in events])
+        batch = _encode([(_NAMES[type(event)], *event) for event in events])
         db.change("INSERT INTO events (run_id, batch) VALUES (?, ?)", run_id, batch)
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from codemode.core import events
 from codemode.core.errors import CodeModeError, ErrorCode
 from codemode.core.jsonsafe import NotJson, adapt, to_text
+from codemode.core.jsontext import build_encoder
 from codemode.core.limits import LIMITS, Clamp, Limits, clamp_limits
 from codemode.core.names import (
     camel_case,
@@ -245,6 +246,24 @@ def test_plain_json_passes_unchanged_as_text(value: Any) -> None:
     assert "\n" not in text
     if "\\ud" not in json.dumps(cleaned):
         assert json.loads(text) == cleaned
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+@given(JSON_VALUES)
+def test_an_encoder_made_once_writes_what_json_writes(ascii_only: bool, value: Any) -> None:
+    assert build_encoder(ascii_only=ascii_only)(value) == json.dumps(
+        value, ensure_ascii=ascii_only, separators=(",", ":")
+    )
+
+
+def test_an_encoder_refuses_nan_unless_allowed_and_does_without_the_c_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        build_encoder(ascii_only=False)(math.nan)
+    assert build_encoder(ascii_only=True, allow_nan=True)([math.nan]) == "[NaN]"
+    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
+    assert build_encoder(ascii_only=False)({"a": ["ü", 1]}) == '{"a":["ü",1]}'
 
 
 # ---- names ----

@@ -79,6 +79,20 @@
 
   const quote = (text) => stringify(wellFormed(text));
 
+  // The names of properties recur in every row.
+  const keyTexts = { __proto__: null };
+  let keyCount = 0;
+  const quoteKey = (name) => {
+    const known = keyTexts[name];
+    if (known !== undefined) return known;
+    const shown = quote(name) + ":";
+    if (keyCount < 500 && name.length < 64) {
+      keyCount++;
+      keyTexts[name] = shown;
+    }
+    return shown;
+  };
+
   // ---- the JSON adapter ----
   const nameOf = (node) => {
     let path = "";
@@ -128,7 +142,7 @@
       const name = names[i];
       const item = value[name];
       if (lean && item === undefined) continue;
-      text += (text === "" ? "" : ",") + quote(name) + ":" + encode(item, { step: "." + name, above: node, value: undefined }, lean);
+      text += (text === "" ? "" : ",") + quoteKey(name) + encode(item, { step: "." + name, above: node, value: undefined }, lean);
     }
     return "{" + text + "}";
   };
