@@ -285,6 +285,6 @@ async def _settle(world: _World) -> None:
     settling = asyncio.ensure_future(world.session.settled())
     _, unsettled = await asyncio.wait({settling}, timeout=_PATIENCE_S)
     if unsettled:
-        world.terminal.note("waiting for the calls that are in flight; Ctrl-C interrupts them")
-        with world.interrupts.calling(settling.cancel):
+        with world.interrupts.calling(settling.cancel):  # before it is said: a person may be quick
+            world.terminal.note("waiting for the calls that are in flight; Ctrl-C interrupts them")
             await asyncio.wait({settling})

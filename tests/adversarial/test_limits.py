@@ -89,7 +89,7 @@ def texts(result: CodeModeResult) -> list[Any]:
 @requirement("limits:programs:end")
 @pytest.mark.parametrize("program", TIME.values(), ids=TIME.keys())
 async def test_what_never_ends_is_ended_while_the_host_goes_on(pool: WorkerPool, program: str) -> None:
-    box = toolbox(limits={"timeout_ms": DEADLINE_MS})
+    box = toolbox(limits={"timeout_ms": DEADLINE_MS, "memory_limit_bytes": 512 << 20})  # time is to end it
     async with open_test_session(pool, box) as session:
         began = time.monotonic()
         going = asyncio.ensure_future(run(session, f"text('kept');\n{program}"))
