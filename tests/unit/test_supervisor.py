@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from codemode.core.errors import RuntimeUnavailable, SnapshotLimit, TurnTimeout
-from codemode.core.protocol import Deliver, Start
+from codemode.core.protocol import Deliver, Start, encode_frame
 from codemode.supervisor.pool import WorkerPool
 from codemode.supervisor.spawn import Child, kill, spawn
 from codemode.supervisor.worker import Worker
@@ -110,6 +110,12 @@ async def test_last_words_are_bounded() -> None:
         assert caught.value.message.endswith("the end")
 
 
+def frame(step: list) -> str:
+    """Return what a `send` step writes: two frames in one write are read as one, in two writes perhaps not."""
+    _, header, blob = step
+    return encode_frame(header, blob.encode()).decode("latin-1")
+
+
 HOSTILE = {
     "not a frame at all": [["write", "G" * 64]],
     "absurd lengths": [["write", "\x7f\xff\xff\xff\x00\x00\x00\x00"]],
@@ -119,7 +125,7 @@ HOSTILE = {
     "a header that is no object": [["write", "\x00\x00\x00\x02\x00\x00\x00\x00[]"]],
     "another event": [["send", {"event": "snapshot"}, ""]],
     "an event without a name": [["send", {}, ""]],
-    "two answers in one": [turn(), turn()],
+    "two answers in one": [["write", 2 * frame(turn())]],
     "bytes after the answer": [["write", "\x00\x00\x00\x02\x00\x00\x00\x00{}tail"]],
     "a state of its own": [turn("exploded")],
     "rows that are not JSON": [turn(rows="[[")],
