@@ -68,6 +68,7 @@ class Wire:
         self._watch_until(self._loop.time() + wait_ms / 1000)
         try:
             self._send(memoryview(request))
+            self._on_stdout()  # often the worker has run and answered before its wake-up returned here
             return await self._answer
         except asyncio.CancelledError:
             self.kill("was stopped in mid-turn")
@@ -130,7 +131,10 @@ class Wire:
         self._send(self._unsent)
 
     def _on_stdout(self) -> None:
-        data = os.read(self._child.stdout, _READ_BYTES)
+        try:
+            data = os.read(self._child.stdout, _READ_BYTES)
+        except BlockingIOError:
+            return
         if not data:
             self.kill("")
             return
