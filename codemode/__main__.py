@@ -1,8 +1,9 @@
-"""The console entry: for `run` and `wait` a host is started before anything else is loaded."""
+"""The console entry: for `run` and `wait` a host is started, and help is shown, before anything else is loaded."""
 
+import gc
 import sys
 
-from codemode.cli.hostlink import start_early
+from codemode.cli.overview import is_asked_for, show_overview
 from codemode.cli.streams import fill_closed_streams
 
 _ABORTED = 130  # as `cli.status` has it, which is not loaded yet
@@ -14,13 +15,20 @@ _WITH_VALUE = ("-m", "--manifest")
 def main() -> int:
     """Run the command line of this process and return its exit status.
 
-    Contract: host:start:early
+    Contract: host:start:early, cli:start:overview
     """
     fill_closed_streams()
     try:
+        if is_asked_for(sys.argv[1:]):
+            return show_overview()
+        gc.disable()  # while modules are loaded there is no garbage
         if needs_host(sys.argv[1:]):
+            from codemode.cli.hostlink import start_early
+
             start_early()
         from codemode.cli.app import main as run_command_line  # typer takes as long as the host's own start
+
+        gc.enable()
     except KeyboardInterrupt:
         return _ABORTED
     return run_command_line()

@@ -1,4 +1,4 @@
-"""The command line as a whole: its commands, and the one ladder that ends every one of them.
+"""The command line as a whole: its options, and the one ladder that ends every command.
 
 What only an error or a version needs is imported where it is needed: help must come at once.
 """
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from codemode.cli import catalog, doctor, import_, init, payload, repl, run, runs, smoke
-from codemode.cli.options import Manifest, Quiet, Verbose, examples
+from codemode.cli.group import LazyGroup
+from codemode.cli.options import Manifest, Quiet, Verbose
+from codemode.cli.overview import overview, paint
 from codemode.cli.status import STATUS_OF_CODE, ExitStatus
 from codemode.cli.terminal import OutputLost, Terminal
 from codemode.core.errors import CodeModeError, ErrorCode, Internal, InvalidInput
@@ -21,22 +22,11 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="codemode",
-    help="Run small JavaScript and TypeScript programs over a hidden catalog of tools, in a locked-down sandbox.",
-    epilog=examples(
-        "codemode run -e 'return 1 + 1'",
-        "codemode run -m shop/codemode.toml report.ts --timeout-ms 5000",
-        "codemode catalog search 'open orders'",
-        "codemode --verbose run report.ts",
-        "codemode COMMAND --help",
-    ),
+    cls=LazyGroup,
     no_args_is_help=True,
     rich_markup_mode=None,  # help must come at once, and rich alone takes 80 ms
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_ROOMS = (run, runs, payload, repl, smoke, init, import_, doctor)
-for command, epilog in (entry for room in _ROOMS for entry in room.COMMANDS):
-    app.command(epilog=epilog)(command)
-app.add_typer(catalog.app)
 
 
 def _show_versions(ctx: typer.Context, asked: bool) -> None:
@@ -102,7 +92,7 @@ def _refuse(terminal: Terminal, error: typer.TyperException) -> int:
 
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
-        terminal.complain(error.format_message())
+        terminal.complain(paint(overview(), terminal.coloured) if terminal.styled_err else overview())
     elif terminal.json:
         return _fail(terminal, InvalidInput(error.format_message()))
     else:

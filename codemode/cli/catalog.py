@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from codemode.cli.completion import complete_server, complete_tool, complete_words
+from codemode.cli.group import PaintedCommand, PaintedGroup
 from codemode.cli.options import JsonFlag, Manifest, Refresh, examples, takes
 from codemode.cli.status import ExitStatus
 
@@ -197,6 +198,8 @@ def diff(terminal: "Terminal", options: DiffOptions) -> ExitStatus:
 
 app = typer.Typer(
     name="catalog",
+    cls=PaintedGroup,
+    add_completion=False,
     help="Show what a cell can reach: tools, MCP servers, their types, and what is wrong with them.",
     epilog=examples(
         "codemode catalog",
@@ -208,24 +211,28 @@ app = typer.Typer(
     ),
     rich_markup_mode=None,
 )
-app.command("list", epilog=examples("codemode catalog list", "codemode catalog list --json --refresh"))(
-    takes(ListOptions)(_listing)
+_COMMANDS = (
+    ("list", takes(ListOptions)(_listing), ("codemode catalog list", "codemode catalog list --json --refresh")),
+    ("search", search, ("codemode catalog search refund", "codemode catalog search 'ship a parcel' --explain")),
+    (
+        "describe",
+        describe,
+        ("codemode catalog describe lookup_order", "codemode catalog describe mcp:github:create_issue"),
+    ),
+    ("types", types, ("codemode catalog types", "codemode catalog types everything > everything.d.ts")),
+    ("lint", lint, ("codemode catalog lint", "codemode catalog lint --provider openai --json")),
+    (
+        "diff",
+        diff,
+        (
+            "codemode catalog --json > catalog.json",
+            "codemode catalog diff catalog.json",
+            "git show main:catalog.json | codemode catalog diff - --json",
+        ),
+    ),
 )
-app.command(epilog=examples("codemode catalog search refund", "codemode catalog search 'ship a parcel' --explain"))(
-    search
-)
-app.command(
-    epilog=examples("codemode catalog describe lookup_order", "codemode catalog describe mcp:github:create_issue")
-)(describe)
-app.command(epilog=examples("codemode catalog types", "codemode catalog types everything > everything.d.ts"))(types)
-app.command(epilog=examples("codemode catalog lint", "codemode catalog lint --provider openai --json"))(lint)
-app.command(
-    epilog=examples(
-        "codemode catalog --json > catalog.json",
-        "codemode catalog diff catalog.json",
-        "git show main:catalog.json | codemode catalog diff - --json",
-    )
-)(diff)
+for name, command, shown in _COMMANDS:
+    app.command(name, cls=PaintedCommand, epilog=examples(*shown))(command)
 
 
 @app.callback(invoke_without_command=True)

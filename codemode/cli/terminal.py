@@ -5,7 +5,6 @@ everything about them to stderr. Rich is loaded only for a stream that is a term
 """
 
 import io
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -43,6 +42,7 @@ class Terminal:
         dumb = environ.get("TERM") == "dumb"
         self.styled_out = out.isatty() and not dumb
         self.styled_err = err.isatty() and not dumb
+        self.coloured = not environ.get("NO_COLOR")
         self.json = False
         self.quiet = False
         self.verbose = False
@@ -80,6 +80,8 @@ class Terminal:
 
     def write_json(self, value: "Json") -> None:
         """Write the one JSON document of `--json`: indented for a person, compact for a program."""
+        import json  # help needs none of it
+
         if self.styled_out:
             self.write(json.dumps(value, ensure_ascii=False, indent=2))
         else:

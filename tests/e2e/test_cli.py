@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from codemode.cli.overview import ROOMS
 from codemode.core.types import Json
 from codemode.payload.dump import LEVELS
 from codemode.payload.providers import PROVIDERS
@@ -183,6 +184,31 @@ def test_a_piped_command_never_loads_rich_or_pydantic(
     )
 
     assert done.stderr.decode().splitlines()[-1] == "[]"
+
+
+@requirement("cli:start:overview", "cli:start:one-room")
+@pytest.mark.parametrize(
+    ("arguments", "loaded"),
+    [(["--help"], []), (["-h"], []), (["runs"], ["runs", "typer"]), (["doctor", "--help"], ["doctor", "typer"])],
+)
+def test_only_the_room_of_the_command_is_loaded(
+    arguments: list[str], loaded: list[str], environment: dict[str, str], tmp_path: Path
+) -> None:
+    program = (
+        f"import sys; sys.argv = ['codemode', *{arguments!r}]; from codemode.__main__ import main; main(); "
+        "from codemode.cli.overview import ROOMS; rooms = {f'codemode.cli.{room}' for room in ROOMS.values()}; "
+        "sys.exit(' '.join(sorted(name.split('.')[-1] for name in {*rooms, 'typer'} & set(sys.modules))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        timeout=BOUND_S,
+        check=False,
+    )
+
+    assert done.stderr.decode().splitlines()[-1].split() == loaded
 
 
 # A terminal
@@ -629,12 +655,14 @@ def test_a_shell_completes_tool_ids_and_servers_and_never_complains(offered, she
 
 
 @requirement("cli:help:examples")
-@pytest.mark.parametrize("command", ["run", "wait", "runs", "abort", "trace", "catalog", "debug-payload"])
+@pytest.mark.parametrize(
+    "command", [*ROOMS, *(f"catalog {name}" for name in ("list", "search", "describe", "types", "lint", "diff"))]
+)
 def test_help_ends_with_examples(codemode, command: str) -> None:
-    done = codemode(command, "--help")
+    done = codemode(*command.split(), "--help")
 
     assert (done.status, done.err) == (0, "")
-    assert f"  Examples:\n    codemode {command}" in done.out
+    assert f"\n    codemode {command}" in done.out.partition("\n  Examples:")[2]
 
 
 @requirement("cli:version:engine")

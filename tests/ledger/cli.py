@@ -36,6 +36,8 @@ REQUIREMENTS = {
     "cli:completion:words": ("issue 6", "A shell completes commands, options, run ids, tool ids and server names."),
     "cli:help:examples": ("issue 6", "The help of every command ends with examples."),
     "cli:start:no-rich": ("issue 6", "A command whose output is no terminal never loads rich."),
+    "cli:start:overview": ("issue 6", "codemode --help names every command and option, and loads no parser for it."),
+    "cli:start:one-room": ("issue 6", "A command loads its own room of the command line and no other's."),
     "cli:quiet:errors-only": ("issue 6", "--quiet, before the command or after it, leaves stderr to errors."),
     "cli:verbose:events": ("issue 6", "--verbose tells the manifest of a listing and each event of a run."),
     "cli:streams:closed": ("ours", "A command works with any of its standard streams closed, and loses nothing else."),

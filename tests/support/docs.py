@@ -25,9 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import typer
-
-from codemode.cli.app import app
+from codemode.cli.overview import ROOMS
 from codemode.cli.status import STATUS_OF_CODE
 from codemode.core import errors, limits
 from codemode.repl import commands as repl_commands
@@ -36,7 +34,7 @@ from tests.support.cells import BOUND_S, COMMAND, ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"console", "js", "ts", "toml", "python", "sh", "text"}
-COMMANDS = tuple(typer.main.get_command(app).commands)  # type: ignore[attr-defined]  # it is a group
+COMMANDS = tuple(ROOMS)
 _FENCE = re.compile(r"^(<!-- numbers vary -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _GENERATED = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _RUN_ID = re.compile(r"cm_[0-9a-f]{8}-[0-9a-f-]{27}")
