@@ -17,7 +17,7 @@ from pathlib import Path
 from bench import mcp_peers, peers
 from bench.measure import Figure
 
-PARTS = ("engine", "session", "processes", "search", "repl", "mcp", "peers")
+PARTS = ("engine", "session", "processes", "runs", "search", "repl", "mcp", "peers")
 COLUMNS = ("figure", "median", "p90", "n", "wanted", "beside", "its median", "ratio")
 
 
