@@ -66,6 +66,36 @@ def test_a_wrong_name_is_answered_with_a_near_one(guest: Guest, source: str, hin
     assert hint in guest.failure(source)
 
 
+@requirement("sandbox:errors:near-names")
+@pytest.mark.parametrize(
+    ("source", "end"),
+    [
+        (
+            "await MCP.fils.readText({})",
+            """of undefined; there is no MCP server "MCP.fils"; did you mean "MCP.files"?""",
+        ),
+        ("MCP.files.redText({})", """function; there is no "MCP.files.redText"; did you mean "MCP.files.readText"?"""),
+        ("MCP.files.resources.lst()", """"MCP.files.resources.lst"; did you mean "MCP.files.resources.list"?"""),
+        ("await MCP.zzzzzzzzzz.x()", """undefined; there is no MCP server "MCP.zzzzzzzzzz\""""),
+        ("const one = MCP.fils, two = null; two.x", "cannot read property 'x' of null"),
+        ("if (MCP.fils === undefined) throw new TypeError('none')", "TypeError: none"),
+        ("tools.ad; const x = {}; x.y.z", "cannot read property 'z' of undefined"),
+    ],
+)
+def test_a_wrong_name_of_a_server_or_of_its_tool_is_answered_with_a_near_one(
+    guest: Guest, source: str, end: str
+) -> None:
+    """What was asked for in vain is known to the guest alone: the engine's own message does not name it."""
+    assert guest.failure(source, scope={"mcp": MCP}).partition(" (cell.js")[0].endswith(end)
+
+
+@requirement("sandbox:errors:near-names")
+def test_a_wrong_name_within_a_namespace_is_answered_with_a_near_one(guest: Guest) -> None:
+    scope = {"namespaces": [{"name": "shop", "node": ["o", {"orders": ["o", {"get": ["f"], "list": ["f"]}]}]}]}
+    assert 'no "shop.orders.gt"; did you mean "shop.orders.get"?' in guest.failure("shop.orders.gt(1)", scope=scope)
+    assert 'no "shop.ordrs"; did you mean "shop.orders"?' in guest.failure("shop.ordrs.get(1)", scope=scope)
+
+
 @requirement("sandbox:errors:position")
 def test_an_error_after_a_resume_names_the_typescript_line(guest: Guest) -> None:
     """The snapshot holds what leads positions back to the source."""

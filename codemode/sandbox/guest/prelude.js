@@ -393,12 +393,16 @@
   // Ten thousand tools cost a cell nothing until it asks for one, or for all of them.
   const toolbox = { __proto__: null, search, describe, call };
   let complete = false;
-  let missed = ""; // the last name that was asked for and is no tool's
+  let missed = ""; // the last name that was asked for in vain, and of what: "tools", "MCP", "MCP.files"
+  let missedOf = "";
+  let missedIn;
   const install = (name) => {
     if (typeof name === "string" && !hasOwn(toolbox, name)) {
       const id = toolNames()[name];
-      if (id === undefined) missed = name;
-      else if (!complete) {
+      if (id === undefined) {
+        missed = name;
+        missedOf = "tools";
+      } else if (!complete) {
         const bound = freeze((input) => callTool(new NativeError(), id, input));
         defineProperty(toolbox, name, { value: bound, enumerable: true, writable: false, configurable: false, __proto__: null });
       }
@@ -585,18 +589,33 @@
       return answer;
     });
 
+  // Remembers which of its names was asked for in vain: an error of the engine does not say.
+  const watched = (face, shown) =>
+    new NativeProxy(freeze(face), {
+      __proto__: null,
+      get(target, name) {
+        const found = target[name];
+        if (found === undefined && typeof name === "string") {
+          missed = name;
+          missedOf = shown;
+          missedIn = target;
+        }
+        return found;
+      },
+    });
+
   const buildServer = (server) => {
     const face = { __proto__: null };
     const base = "MCP" + SEPARATOR + server.ident + SEPARATOR;
     own(face, "$api", serverApi(server));
     if (server.resources) {
-      own(face, "resources", freeze({ __proto__: null, list: onePath(base + "resources" + SEPARATOR + "list"), read: onePath(base + "resources" + SEPARATOR + "read") }));
+      own(face, "resources", watched({ __proto__: null, list: onePath(base + "resources" + SEPARATOR + "list"), read: onePath(base + "resources" + SEPARATOR + "read") }, "MCP." + server.ident + ".resources"));
     }
     if (server.prompts) {
-      own(face, "prompts", freeze({ __proto__: null, list: onePath(base + "prompts" + SEPARATOR + "list"), get: onePath(base + "prompts" + SEPARATOR + "get") }));
+      own(face, "prompts", watched({ __proto__: null, list: onePath(base + "prompts" + SEPARATOR + "list"), get: onePath(base + "prompts" + SEPARATOR + "get") }, "MCP." + server.ident + ".prompts"));
     }
     for (let i = 0; i < server.tools.length; i++) own(face, server.tools[i].ident, onePath(base + server.tools[i].ident));
-    return freeze(face);
+    return watched(face, "MCP." + server.ident);
   };
 
   const mcp = lazy("MCP", () => scope.mcp, (source) => {
@@ -610,10 +629,10 @@
     }
     freeze(names);
     own(face, "$api", freeze(async () => ({ kind: "mcp", scope: "root", header: parsed.header, servers: names })));
-    return freeze(face);
+    return watched(face, "MCP");
   });
 
-  const buildNode = (node, path) => {
+  const buildNode = (node, path, shown) => {
     switch (node[0]) {
       case "f":
         return freeze((...args) => callPath(new NativeError(), path, args));
@@ -621,14 +640,14 @@
         return deepFreeze(node[1]);
       case "a": {
         const items = [];
-        for (let i = 0; i < node[1].length; i++) own(items, i, buildNode(node[1][i], path + SEPARATOR + i));
+        for (let i = 0; i < node[1].length; i++) own(items, i, buildNode(node[1][i], path + SEPARATOR + i, shown + "[" + i + "]"));
         return freeze(items);
       }
       default: {
         const face = { __proto__: null };
         const names = keys(node[1]);
-        for (let i = 0; i < names.length; i++) own(face, names[i], buildNode(node[1][names[i]], path + SEPARATOR + names[i]));
-        return freeze(face);
+        for (let i = 0; i < names.length; i++) own(face, names[i], buildNode(node[1][names[i]], path + SEPARATOR + names[i], shown + "." + names[i]));
+        return watched(face, shown);
       }
     }
   };
@@ -637,8 +656,8 @@
     scope.namespaces = "";
     const face = { __proto__: null };
     const parsed = parse(source);
-    for (let i = 0; i < parsed.length; i++) own(face, parsed[i].name, buildNode(parsed[i].node, parsed[i].name));
-    return freeze(face);
+    for (let i = 0; i < parsed.length; i++) own(face, parsed[i].name, buildNode(parsed[i].node, parsed[i].name, parsed[i].name));
+    return watched(face, "namespaces");
   });
 
   // ---- globals ----
@@ -780,11 +799,17 @@
       const close = near(name, GLOBALS, "name");
       return close === "" ? "; a cell has ECMAScript, tools, ALL_TOOLS, API, text, json, yield_control, console and setTimeout" : close;
     }
-    if (isInstance(NativeTypeError, reason) && message === "not a function" && missed !== "") {
+    // A tool that is not there is called in vain; a server is undefined, and it is what is read of it that fails.
+    const isCalled = message === "not a function";
+    if (isInstance(NativeTypeError, reason) && missed !== "" && (isCalled || indexOf(message, " of undefined") > 0)) {
+      const isTool = missedOf === "tools";
+      if (isTool && !isCalled) return "";
       const rows = [];
-      const names = keys(toolNames());
-      for (let i = 0; i < names.length; i++) own(rows, i, { name: "tools." + names[i] });
-      return '; there is no tool "tools.' + missed + '"' + near("tools." + missed, rows, "name");
+      const names = keys(isTool ? toolNames() : missedIn);
+      for (let i = 0; i < names.length; i++) own(rows, i, { name: missedOf + "." + names[i] });
+      const wanted = missedOf + "." + missed;
+      const what = isTool ? "tool " : missedOf === "MCP" ? "MCP server " : "";
+      return "; there is no " + what + '"' + wanted + '"' + near(wanted, rows, "name");
     }
     return "";
   };
