@@ -106,6 +106,9 @@ _REQUESTS: dict[str, type[Request]] = {
     "drop": Drop,
 }
 _OPS = {kind: op for op, kind in _REQUESTS.items()}
+_FIELDS = {  # kind → its fields, each with whether it travels in the blob
+    kind: tuple((name, wanted is bytes) for name, wanted in kind.__annotations__.items()) for kind in _OPS
+}
 
 
 def encode_frame(header: dict[str, Json], blob: bytes = b"") -> bytes:
@@ -143,10 +146,11 @@ def parse_header(raw: bytes) -> dict[str, Json]:
 
 def encode_request(request: Request) -> bytes:
     """Return the frame of a request; its bytes fields travel in the blob."""
-    header: dict[str, Json] = {"op": _OPS[type(request)]}
+    kind = type(request)
+    header: dict[str, Json] = {"op": _OPS[kind]}
     blobs: list[bytes] = []
-    for name, value in request._asdict().items():
-        if isinstance(value, bytes):
+    for (name, is_blob), value in zip(_FIELDS[kind], request, strict=True):
+        if is_blob and isinstance(value, bytes):
             header[name] = len(value)
             blobs.append(value)
         else:
@@ -160,19 +164,21 @@ def parse_request(header: dict[str, Json], blob: bytes) -> Request:
     Raises:
         ProtocolError: The header names no request, or its fields do not fit.
     """
-    fields = dict(header)
-    kind = _REQUESTS.get(str(fields.pop("op", None)))
-    if kind is None or set(fields) != set(kind._fields):
+    kind = _REQUESTS.get(str(header.get("op")))
+    if kind is None or header.keys() != {"op", *kind._fields}:
         raise ProtocolError(f"no request has this header: {sorted(header)}")
     offset = 0
-    for name, wanted in kind.__annotations__.items():
-        if wanted is bytes:
-            size = fields[name]
-            if not isinstance(size, int) or not 0 <= size <= len(blob) - offset:
+    values: list[Json] = []
+    for name, is_blob in _FIELDS[kind]:
+        value = header[name]
+        if is_blob:
+            if not isinstance(value, int) or not 0 <= value <= len(blob) - offset:
                 raise ProtocolError(f"{name} is not in the blob")
-            fields[name] = blob[offset : offset + size]
-            offset += size
-    return kind(**fields)
+            values.append(blob[offset : offset + value])
+            offset += value
+        else:
+            values.append(value)
+    return kind(*values)
 
 
 def encode_settlements(replies: list[BridgeReply]) -> bytes:
@@ -259,44 +265,61 @@ class _RowReader:
         Raises:
             ProtocolError: It is not in the grammar.
         """
-        if isinstance(row, list) and len(row) > 1 and isinstance(row[1], bool) and row[0] not in ("json", "value"):
-            raise ProtocolError(f"a row is not in the grammar: {str(row)[:120]}")  # Python's bool is an int
+        if type(row) is list and len(row) > 1:  # the types are exact: a bool is no id, and JSON has no subclasses
+            if len(row) == 4 and self._read_call(row):
+                return
+            if len(row) == 2 and self._read_output(row):
+                return
+            if self._read_other(row):
+                return
+        raise ProtocolError(f"a row is not in the grammar: {str(row)[:120]}")
+
+    def _read_call(self, row: list[Json]) -> bool:
+        method, id_, target, payload = row
+        if method == "call" or method == "namespace":  # noqa: PLR1714 a set would have to hash what is no text
+            is_call = type(id_) is int and type(target) is str and type(payload) is dict
+        else:
+            is_limit = payload is None or (type(payload) is int and payload > 0)
+            is_call = method == "search" and type(id_) is int and type(target) is str and is_limit
+        if is_call:
+            self._request(id_, method, target, payload)
+        return is_call
+
+    def _read_output(self, row: list[Json]) -> bool:
         match row:
             case ["text", str(text)]:
                 self.output.append(OutputItem("text", text))
             case ["json", value]:
                 self.output.append(OutputItem("json", value))
-            case ["omitted", int(size)] if size >= 0:
-                self.omitted = size
             case ["value", value]:
                 self.value = value
-            case ["cancel", int(id_)]:
+            case ["omitted", size] if type(size) is int and size >= 0:
+                self.omitted = size
+            case ["cancel", id_] if type(id_) is int:
                 self.cancelled.append(id_)
             case _:
-                self._read_request(row)
+                return False
+        return True
 
-    def _read_request(self, row: Json) -> None:
+    def _read_other(self, row: list[Json]) -> bool:
         match row:
-            case ["call" | "namespace" as method, int(id_), str(target), dict(payload)]:
-                self._request(id_, method, target, payload)
-            case ["search", int(id_), str(target), (int() | None) as limit] if limit is None or limit > 0:
-                self._request(id_, "search", target, limit)
-            case ["describe", int(id_), str(target)]:
+            case ["describe", id_, str(target)] if type(id_) is int:
                 self._request(id_, "describe", target)
-            case ["timer", int(id_), (int() | float()) as delay] if 0 <= delay < 2**31:
+            case ["timer", id_, delay] if type(id_) is int and type(delay) in (int, float) and 0 <= delay < 2**31:
                 self._request(id_, "timer", "", delay)
-            case ["yield", int(id_), (str() | None) as reason]:
+            case ["yield", id_, (str() | None) as reason] if type(id_) is int:
                 self._request(id_, "yield", reason or "")
             case _:
-                raise ProtocolError(f"a row is not in the grammar: {str(row)[:120]}")
+                return False
+        return True
 
-    def _request(self, id_: int, method: str, target: str, payload: Json = None) -> None:
+    def _request(self, id_: int, method: BridgeMethod, target: str, payload: Json = None) -> None:
         if not self.last_id < id_ < _MAX_ID:
             raise ProtocolError(f"request {id_} comes after request {self.last_id}")
         if len(target) > MAX_BRIDGE_BYTES or len(self.calls) > MAX_OTHER_PENDING + 128:
             raise ProtocolError("a turn recorded more than the bridge takes")
         self.last_id = id_
-        self.calls.append(BridgeCall(id_, cast("BridgeMethod", method), target, payload))
+        self.calls.append(BridgeCall(id_, method, target, payload))
 
     def measure(self) -> None:
         """Note which requests are beyond what the arguments of one turn may have together, as UTF-8."""

@@ -7,8 +7,7 @@ was recorded in each case, so that output before a failure is kept.
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import NamedTuple
 
 from codemode.core.errors import (
@@ -46,6 +45,7 @@ _NO_ROWS = b"[]"
 _SMALL_CHARS = 1 << 16  # a text of the scope that costs nothing to give
 _NAMED = {"tools": "ALL_TOOLS", "names": "tools", "mcp": "MCP", "files": "API"}
 _DYNAMIC = re.compile(r"\\u|[tT]his|eval|Function|constructor")  # reaches a global without naming it
+_ENDS = (ThrownValue, TurnInterrupted, OutOfMemory, TrapError, CodeModeError)  # how a turn is cut short
 _POSITION = re.compile(r"\bcell\.(?:js|ts):(\d+):(\d+)")
 _BRIDGE_ERRORS: dict[str, type[CodeModeError]] = {
     ErrorCode.NESTED_TOOL_FAILED: NestedToolFailed,
@@ -163,7 +163,7 @@ class Cell:
             CodeModeError: The source was refused, or the cell failed.
         """
         self._begin_turn(deadline)
-        with self._failures():
+        try:
             toolchain = self._engine.toolchain
             prepare = toolchain.prepare_script if program.keep else toolchain.prepare
             prepared = prepare(program.source, program.language, self._compile, deadline)
@@ -174,6 +174,8 @@ class Cell:
             flags = EVAL_ASYNC if prepared.is_script else EVAL_GLOBAL
             self._main = self._vm.evaluate(script, prepared.filename, flags)
             return self._advance()
+        except _ENDS as error:
+            raise self._failure(error) from None
 
     def deliver(self, settlements: bytes, deadline: float) -> bool:
         """Deliver settlements, run what follows; return whether the cell completed.
@@ -182,11 +184,14 @@ class Cell:
             CodeModeError: The cell failed.
         """
         self._begin_turn(deadline)
-        with self._failures():
-            text = self._vm.new_text(settlements)
-            self._vm.free(self._vm.call(self._vm.entries[_DELIVER], text))
-            self._vm.free(text)
+        vm = self._vm
+        try:
+            text = vm.new_text(settlements)
+            vm.free(vm.call(vm.entries[_DELIVER], text))
+            vm.free(text)
             return self._advance()
+        except _ENDS as error:
+            raise self._failure(error) from None
 
     def snapshot(self, max_bytes: int) -> bytes | None:
         """Return the bytes from which `restore` makes this cell again, or None if they are more than `max_bytes`."""
@@ -250,7 +255,8 @@ class Cell:
         if not self._returned:
             self._settle_main()
         open_requests = self._take()
-        self._refuse_capped()
+        if vm.rejections:
+            self._refuse_capped()
         if open_requests:
             return False
         if not self._returned:
@@ -287,27 +293,24 @@ class Cell:
             if isinstance(error, TooManyPendingCalls):
                 raise error
 
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
-        """Turn what the engine raises into our errors, and keep the output of the turn."""
-        try:
-            yield
-        except ThrownValue as thrown:
-            raise self._keep_rows(self._explain(thrown.handle)) from None
-        except TurnInterrupted:
-            self._is_fit = False
-            raise self._keep_rows(TurnTimeout("the deadline (timeoutMs) passed while the cell was computing")) from None
-        except OutOfMemory:
-            self._is_fit = False
+    def _failure(self, error: Exception) -> CodeModeError:
+        """Turn what the engine raised into our error, and keep the output of the turn."""
+        if isinstance(error, ThrownValue):
+            try:
+                return self._keep_rows(self._explain(error.handle))
+            except _ENDS as worse:  # a getter of what was thrown ran into a limit
+                return self._failure(worse)
+        if isinstance(error, CodeModeError):
+            return self._keep_rows(error)
+        self._is_fit = False
+        if isinstance(error, TurnInterrupted):
+            return self._keep_rows(TurnTimeout("the deadline (timeoutMs) passed while the cell was computing"))
+        if isinstance(error, OutOfMemory):
             limit = self._vm.memory_limit_bytes
             message = f"the cell needs more memory than it may have: memoryLimitBytes is {limit}"
-            raise self._keep_rows(MemoryLimit(message)) from None
-        except TrapError as trap:
-            self._is_fit = False
-            self._vm.reset_stack()
-            raise self._keep_rows(GuestError(f"RangeError: the engine's stack is exhausted ({trap})")) from None
-        except CodeModeError as error:
-            raise self._keep_rows(error) from None
+            return self._keep_rows(MemoryLimit(message))
+        self._vm.reset_stack()
+        return self._keep_rows(GuestError(f"RangeError: the engine's stack is exhausted ({error})"))
 
     def _keep_rows(self, error: CodeModeError) -> CodeModeError:
         with suppress(ThrownValue, TrapError):

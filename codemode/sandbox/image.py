@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from codemode.core.errors import RuntimeUnavailable
 from codemode.core.limits import GUEST_STACK_BYTES
-from codemode.sandbox.wasm import Instance, Machine, TrapError, native_library
+from codemode.sandbox.wasm import Exports, Instance, Machine, TrapError, native_library
 
 _FORMAT = "1"  # raise it when the layout of an image or of a snapshot changes
 _BUILD_MEMORY_BYTES = 128 << 20
@@ -235,27 +235,27 @@ def build_image(machine: Machine, script: bytes, entries: str = "") -> Image:
         RuntimeUnavailable: The script does not evaluate to an array of entry points.
     """
     instance = Instance(machine, _Builder(), _BUILD_MEMORY_BYTES)
-    call = instance.call
+    wasm = instance.exports
     try:
-        call("_initialize")
-        if call("qjs_init") != 0:
+        wasm._initialize()  # noqa: SLF001 the name that WASI gives it
+        if wasm.qjs_init() != 0:
             raise RuntimeUnavailable("the engine does not start: qjs_init failed; reinstall codemode")
-        call("qjs_set_max_stack_size", GUEST_STACK_BYTES)
-        call("qjs_set_interrupt_handler", 1)
-        call("qjs_set_promise_rejection_handler", 1)
-        value = _evaluate(call, instance.write, script)
+        wasm.qjs_set_max_stack_size(GUEST_STACK_BYTES)
+        wasm.qjs_set_interrupt_handler(1)
+        wasm.qjs_set_promise_rejection_handler(1)
+        value = _evaluate(wasm, instance.write, script)
         if entries:
-            call("qjs_free_value", value)
-            value = _evaluate(call, instance.write, entries.encode())
-        handles = _collect_entries(call, value)
-        scratch = call("malloc", _SCRATCH_BYTES)
+            wasm.qjs_free_value(value)
+            value = _evaluate(wasm, instance.write, entries.encode())
+        handles = _collect_entries(wasm, value)
+        scratch = wasm.malloc(_SCRATCH_BYTES)
         scrub(instance, _BUILD_MEMORY_BYTES)
         memory = instance.read(0, instance.memory_bytes())
         return Image(
             memory=memory,
             stack_pointer=instance.stack_pointer,
-            runtime=call("qjs_get_runtime_ptr"),
-            context=call("qjs_get_context_ptr"),
+            runtime=wasm.qjs_get_runtime_ptr(),
+            context=wasm.qjs_get_context_ptr(),
             entries=handles,
             scratch=scratch,
             spans=nonzero_spans(memory),
@@ -275,37 +275,37 @@ def scrub(instance: Instance, limit_bytes: int) -> None:
         instance: A VM at rest.
         limit_bytes: The memory limit to return to.
     """
-    instance.call("qjs_run_gc")
+    instance.exports.qjs_run_gc()
     size = instance.memory_bytes()
     instance.limit_memory(size)
     taken: list[int] = []
     while size >= _SMALLEST_PIECE_BYTES:
-        address = instance.call("calloc", 1, size)
+        address = instance.exports.calloc(1, size)
         if address:
             taken.append(address)
         else:
             size //= 2
     for address in reversed(taken):
-        instance.call("free", address)
+        instance.exports.free(address)
     instance.limit_memory(limit_bytes)
 
 
-def _evaluate(call: Callable[..., int], write: Callable[[int, bytes], None], script: bytes) -> int:
-    address = call("malloc", len(script) + 16)
+def _evaluate(wasm: Exports, write: Callable[[int, bytes], None], script: bytes) -> int:
+    address = wasm.malloc(len(script) + 16)
     write(address, script + b"\0codemode\0")
-    value = call("qjs_eval", address, len(script), address + len(script) + 1, 0)
-    call("free", address)
-    if call("qjs_is_exception", value):
+    value = wasm.qjs_eval(address, len(script), address + len(script) + 1, 0)
+    wasm.free(address)
+    if wasm.qjs_is_exception(value):
         raise RuntimeUnavailable("a script of the engine does not evaluate; reinstall codemode")
     return value
 
 
-def _collect_entries(call: Callable[..., int], array: int) -> tuple[int, ...]:
+def _collect_entries(wasm: Exports, array: int) -> tuple[int, ...]:
     handles: list[int] = []
     while True:
-        item = call("qjs_get_prop_uint32", array, len(handles))
-        if not call("qjs_is_function", item):
-            call("qjs_free_value", item)
+        item = wasm.qjs_get_prop_uint32(array, len(handles))
+        if not wasm.qjs_is_function(item):
+            wasm.qjs_free_value(item)
             return tuple(handles)
         handles.append(item)
 

@@ -13,7 +13,8 @@ import ctypes
 import os
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, NoReturn, Protocol
 
 import wasmtime
 from wasmtime import FuncType, Linker, Module, Store, ValType
@@ -31,6 +32,8 @@ _pointer = ctypes.c_void_p
 _call_unchecked = ctypes.PYFUNCTYPE(_pointer, _pointer, _pointer, _pointer, ctypes.c_size_t, _pointer)(
     ("wasmtime_func_call_unchecked", ffi.dll)
 )
+
+Bound = Callable[..., int]  # an export of an instance, ready to be called
 
 # name → number of 32-bit arguments; each export used returns one 32-bit value or nothing
 EXPORTS = {
@@ -196,12 +199,12 @@ class Instance:
         """Instantiate with a memory that can never grow beyond the limit."""
         self.machine = machine
         self.host = host
+        self.exports = Exports(self._bind)
         self.store = Store(machine.engine)
         self.store.set_limits(memory_size=memory_limit_bytes)
         self._context = self.store._context()  # noqa: SLF001 the C API takes the raw pointer
-        self._trap = ctypes.POINTER(ffi.wasm_trap_t)()
+        self._trap = (ctypes.c_size_t * 1)()  # where a call leaves the address of its trap
         self._kept: tuple[Any, ...] = ()  # ctypes values whose raw addresses the calls below hold
-        self._calls: dict[str, Callable[..., int]] = {}
         self._outer: Instance | None = None  # a parser's instance runs while a cell's is alive
         self.enter()
         self._instance = machine.linker.instantiate(self.store, machine.module)._instance  # noqa: SLF001 as above
@@ -209,6 +212,7 @@ class Instance:
         base = ctypes.cast(ffi.wasmtime_memory_data(self._context, self._memory), _pointer).value
         self._base = int(base or 0)  # a memory that grows stays where it is: see `build_engine`
         self._known_bytes = 0
+        self._words: Any = ()  # the memory as far as it is known, as 32-bit numbers
         self._stack = ctypes.byref(self._export("__stack_pointer").of.global_)
 
     def enter(self) -> None:
@@ -222,21 +226,6 @@ class Instance:
             self.machine.running = self._outer
         self._outer = None
 
-    def call(self, name: str, *args: int) -> int:
-        """Call an export of `EXPORTS` and return its 32-bit result (0 where it has none).
-
-        Raises:
-            TrapError: The code trapped.
-        """
-        return self.bound(name)(*args)
-
-    def bound(self, name: str) -> Callable[..., int]:
-        """Return an export of `EXPORTS` as a function, for callers in a loop."""
-        bound = self._calls.get(name)
-        if bound is None:
-            bound = self._calls[name] = self._bind(name)
-        return bound
-
     def read(self, address: int, size: int) -> bytes:
         """Copy bytes out of the memory."""
         self._check(address, size)
@@ -248,8 +237,21 @@ class Instance:
         ctypes.memmove(self._base + address, data, len(data))
 
     def read_u32(self, address: int) -> int:
-        """Return the unsigned 32-bit number at an address."""
-        return int.from_bytes(self.read(address, 4), "little")
+        """Return the unsigned 32-bit number at an address that is a multiple of four."""
+        try:
+            value: int = self._words[address >> 2]
+        except IndexError:
+            self._check(address, 4)
+            value = self._words[address >> 2]
+        return value
+
+    def write_u32(self, address: int, value: int) -> None:
+        """Write an unsigned 32-bit number to an address that is a multiple of four."""
+        try:
+            self._words[address >> 2] = value
+        except IndexError:
+            self._check(address, 4)
+            self._words[address >> 2] = value
 
     def memory_bytes(self) -> int:
         """Return the present size of the memory."""
@@ -291,12 +293,13 @@ class Instance:
     def close(self) -> None:
         """Free the memory at once rather than at some collection."""
         self.leave()
-        self._calls.clear()
+        self.exports.forget()
         self.store.close()
 
     def _check(self, address: int, size: int) -> None:
         if address < 0 or size < 0 or address + size > self._known_bytes:
             self._known_bytes = self.memory_bytes()  # it may have grown since, and it never shrinks
+            self._words = (ctypes.c_uint32 * (self._known_bytes // 4)).from_address(self._base)
             if address < 0 or size < 0 or address + size > self._known_bytes:
                 raise TrapError(f"{size} bytes at {address} are outside of the memory")
 
@@ -310,31 +313,93 @@ class Instance:
             raise TrapError(f"the engine has no export {name}")
         return item
 
-    def _bind(self, name: str) -> Callable[..., int]:
+    def _bind(self, name: str) -> Bound:
         func = self._export(name).of.func
         slots = max(EXPORTS[name], 1)
         words = (ctypes.c_int32 * (slots * _SLOT_WORDS))()  # argument and result slots of 16 bytes, as plain words
         self._kept += (func, words)
         context = ctypes.cast(self._context, _pointer).value
         fixed = (context, ctypes.addressof(func), ctypes.addressof(words), slots, ctypes.addressof(self._trap))
-        trap = self._trap
+        return _SHAPES[EXPORTS[name]](partial(_call_unchecked, *fixed), words, self._trap, self._fail)
 
-        def bound(*args: int) -> int:
-            at = 0
-            for arg in args:
-                words[at] = arg
-                at += _SLOT_WORDS
-            error = _call_unchecked(*fixed)
-            if error or trap:
-                self._raise_trap(error)
-            return words[0]
-
-        return bound
-
-    def _raise_trap(self, error: int | None) -> None:
+    def _fail(self, error: int | None) -> NoReturn:
         if error:
             failed = ctypes.cast(error, ctypes.POINTER(ffi.wasmtime_error_t))
             raise TrapError(str(wasmtime.WasmtimeError._from_ptr(failed)))  # noqa: SLF001 takes ownership
-        raised = ctypes.cast(ctypes.cast(self._trap, _pointer), ctypes.POINTER(ffi.wasm_trap_t))
-        ctypes.memset(ctypes.addressof(self._trap), 0, ctypes.sizeof(_pointer))
+        raised = ctypes.cast(self._trap[0], ctypes.POINTER(ffi.wasm_trap_t))
+        self._trap[0] = 0
         raise TrapError(wasmtime.Trap._from_ptr(raised).message.splitlines()[-1])  # noqa: SLF001 takes ownership
+
+
+class Exports:
+    """The exports of an instance as functions of 32-bit numbers, each bound when it is first used.
+
+    A function returns a 32-bit number, 0 where it has no result, and raises `TrapError` if the code traps.
+    """
+
+    def __init__(self, bind: Callable[[str], Bound]) -> None:
+        """Begin with none; `bind` makes one that `EXPORTS` knows."""
+        self._bind = bind
+
+    def __getattr__(self, name: str) -> Bound:
+        if name not in EXPORTS:
+            raise AttributeError(name)
+        bound = self._bind(name)
+        setattr(self, name, bound)
+        return bound
+
+    def forget(self) -> None:
+        """Let go of all: each holds the instance."""
+        self.__dict__.clear()
+
+
+# One shape for each number of arguments: a loop over them would cost as much as the call.
+# `run` makes the call; argument n and the result are in `words`, at n * _SLOT_WORDS and 0.
+_Run = Callable[[], int | None]
+_Fail = Callable[[int | None], NoReturn]
+
+
+def _without_arguments(run: _Run, words: Any, trap: Any, fail: _Fail) -> Bound:
+    def bound() -> int:
+        error = run()
+        if error or trap[0]:
+            fail(error)
+        return words[0]  # type: ignore[no-any-return]
+
+    return bound
+
+
+def _with_one(run: _Run, words: Any, trap: Any, fail: _Fail) -> Bound:
+    def bound(first: int) -> int:
+        words[0] = first
+        error = run()
+        if error or trap[0]:
+            fail(error)
+        return words[0]  # type: ignore[no-any-return]
+
+    return bound
+
+
+def _with_two(run: _Run, words: Any, trap: Any, fail: _Fail) -> Bound:
+    def bound(first: int, second: int) -> int:
+        words[0], words[_SLOT_WORDS] = first, second
+        error = run()
+        if error or trap[0]:
+            fail(error)
+        return words[0]  # type: ignore[no-any-return]
+
+    return bound
+
+
+def _with_four(run: _Run, words: Any, trap: Any, fail: _Fail) -> Bound:
+    def bound(first: int, second: int, third: int, fourth: int) -> int:
+        words[0], words[_SLOT_WORDS], words[2 * _SLOT_WORDS], words[3 * _SLOT_WORDS] = first, second, third, fourth
+        error = run()
+        if error or trap[0]:
+            fail(error)
+        return words[0]  # type: ignore[no-any-return]
+
+    return bound
+
+
+_SHAPES = {0: _without_arguments, 1: _with_one, 2: _with_two, 4: _with_four}

@@ -37,10 +37,15 @@ from codemode.sandbox.lockdown import lock_down
 from codemode.sandbox.toolchain import build_toolchain
 
 _STDIN, _STDOUT = 0, 1
+_READ_BYTES = 1 << 16
 
 
 class Pipe:
     """Blocking frames on two descriptors."""
+
+    def __init__(self) -> None:
+        """Begin with nothing received."""
+        self._received = b""
 
     def read(self) -> Request | None:
         """Return the next request, or None when the host is gone.
@@ -48,31 +53,35 @@ class Pipe:
         Raises:
             ProtocolError: The host sent something else.
         """
-        head = self._read_exactly(HEADER_BYTES)
-        if head is None:
+        if not self._receive(HEADER_BYTES):
             return None
-        header_size, blob_size = parse_lengths(head)
-        header, blob = self._read_exactly(header_size), self._read_exactly(blob_size)
-        if header is None or blob is None:
+        header_bytes, blob_bytes = parse_lengths(self._received[:HEADER_BYTES])
+        start, end = HEADER_BYTES + header_bytes, HEADER_BYTES + header_bytes + blob_bytes
+        if not self._receive(end):
             return None
-        return parse_request(parse_header(header), blob)
+        frame, self._received = self._received, self._received[end:]
+        return parse_request(parse_header(frame[HEADER_BYTES:start]), frame[start:end])
 
     def write(self, header: dict[str, Json], blob: bytes = b"") -> None:
         """Write one event."""
-        data = memoryview(encode_frame(header, blob))
+        data = encode_frame(header, blob)
         while data:
             data = data[os.write(_STDOUT, data) :]
 
-    def _read_exactly(self, size: int) -> bytes | None:
-        data = os.read(_STDIN, size) if size else b""
-        if len(data) == size:
-            return data
-        parts = [data]
-        missing = size - len(data)
-        while missing and parts[-1]:
-            parts.append(os.read(_STDIN, missing))
-            missing -= len(parts[-1])
-        return None if missing else b"".join(parts)
+    def _receive(self, size: int) -> bool:
+        """Wait until at least `size` bytes are there; False when the host is gone."""
+        if len(self._received) >= size:
+            return True
+        parts = [self._received]
+        missing = size - len(self._received)
+        while missing > 0:
+            data = os.read(_STDIN, max(missing, _READ_BYTES))
+            if not data:
+                return False
+            parts.append(data)
+            missing -= len(data)
+        self._received = b"".join(parts)
+        return True
 
 
 class Worker:
