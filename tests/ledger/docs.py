@@ -9,6 +9,9 @@ REQUIREMENTS = {
     "docs:tables:generated": ("architecture 10", "Tables in the docs are those of the code."),
     "docs:cli:commands": ("ours", "docs/cli.md has a section with the help of every command, and no other."),
     "docs:links:resolve": ("ours", "Every relative link of README and docs leads to a file or heading that exists."),
+    "docs:pictures:current": ("issue 6", "Every picture in the docs shows what its command shows on a terminal now."),
+    "docs:pictures:offline": ("ours", "A picture fetches nothing: no font, no style, no image."),
+    "docs:pictures:shown": ("ours", "Every picture is shown in a page, with words for who cannot see it."),
     "docs:readme:dependencies": (
         "contract 1",
         "The README gives each dependency a line, and says why not the others.",

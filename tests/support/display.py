@@ -6,13 +6,18 @@ _SEQUENCE = re.compile(
     rb"\x1b\[(?P<params>[0-9;?<>=]*)(?P<final>[@-~])|\x1b\](?:[^\x07\x1b]|\x1b[^\\])*(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]|\x1b[78=>]"
 )
 _UNFINISHED = re.compile(rb"\x1b(?:\[[0-9;?<>=]*|\][^\x07]*|[()])?\Z")
+_BLANK = (" ", "")
+_ON = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse"}
+_OFF = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("reverse",)}
 
 
 class Display:
-    """Lines of characters and a cursor.
+    """Lines of characters, each with its style, and a cursor.
 
-    `above` holds the lines that were scrolled away; `asked` counts how often the program asked where
-    the cursor is; `colours` are the styles that it ever set.
+    A style is a text of words: `bold`, `dim`, `italic`, `underline`, `reverse`, `f6` for the colour 6
+    of the terminal's palette in front, `on8` for the colour 8 behind. `above` holds the lines that were
+    scrolled away; `asked` counts how often the program asked where the cursor is; `colours` are the
+    styles that it ever set.
     """
 
     def __init__(self, columns: int, rows: int) -> None:
@@ -21,7 +26,8 @@ class Display:
         self.above: list[str] = []
         self.asked = 0
         self.colours: set[str] = set()
-        self._grid = [[" "] * columns for _ in range(rows)]
+        self._style = ""
+        self._grid = [[_BLANK] * columns for _ in range(rows)]
         self._row = self._column = 0
         self._saved = (0, 0)
         self._wraps = False  # the last column was written: the next character goes to the next line
@@ -34,10 +40,14 @@ class Display:
 
     def lines(self) -> list[str]:
         """Return what is visible, without the blank lines at its end."""
-        lines = ["".join(row).rstrip() for row in self._grid]
+        lines = [_text(row) for row in self._grid]
         while lines and not lines[-1]:
             lines.pop()
         return lines
+
+    def cells(self) -> list[list[tuple[str, str]]]:
+        """Return what is visible, line by line, as characters with their styles."""
+        return [list(row) for row in self._grid[: len(self.lines())]]
 
     def text(self) -> str:
         """Return everything that can be seen, also by scrolling back."""
@@ -69,7 +79,7 @@ class Display:
         if self._wraps:
             self._column = 0
             self._line_feed()
-        self._grid[self._row][self._column] = character
+        self._grid[self._row][self._column] = (character, self._style)
         self._wraps = self._column == self.columns - 1
         self._column = min(self._column + 1, self.columns - 1)
 
@@ -86,8 +96,8 @@ class Display:
         if self._row < self.rows - 1:
             self._row += 1
             return
-        self.above.append("".join(self._grid.pop(0)).rstrip())
-        self._grid.append([" "] * self.columns)
+        self.above.append(_text(self._grid.pop(0)))
+        self._grid.append([_BLANK] * self.columns)
 
     def _control(self, found: "re.Match[bytes]") -> None:
         final = found["final"]
@@ -97,6 +107,7 @@ class Display:
         self._wraps = False
         if final == b"m":
             self.colours.add(found["params"].decode())
+            self._style = _restyled(self._style, numbers)
         elif final == b"n":
             self.asked += 1
         elif final in b"ABCDGHf":
@@ -120,13 +131,38 @@ class Display:
     def _erase(self, final: bytes, how: int) -> None:
         line = self._grid[self._row]
         if how == 0:
-            line[self._column :] = [" "] * (self.columns - self._column)
+            line[self._column :] = [_BLANK] * (self.columns - self._column)
         else:
-            line[:] = [" "] * self.columns
+            line[:] = [_BLANK] * self.columns
         if final == b"J":
             rows = range(self._row + 1, self.rows) if how == 0 else range(self.rows)
             for row in rows:
-                self._grid[row] = [" "] * self.columns
+                self._grid[row] = [_BLANK] * self.columns
+
+
+def _text(row: list[tuple[str, str]]) -> str:
+    return "".join(character for character, _ in row).rstrip()
+
+
+def _restyled(style: str, numbers: list[int]) -> str:
+    """Return a style after the numbers of a sequence that sets one; only the palette's sixteen colours are known."""
+    words = set(style.split())
+    for number in numbers:
+        tens, colour = divmod(number, 10)
+        if number == 0:
+            words.clear()
+        elif number in _ON:
+            words.add(_ON[number])
+        elif number in _OFF:
+            words.difference_update(_OFF[number])
+        elif number in (38, 48):
+            break
+        elif tens in (3, 4, 9, 10):
+            layer = "f" if tens in (3, 9) else "on"
+            words = {word for word in words if not word.removeprefix(layer).isdigit()}
+            if colour < 8:  # 39 and 49 are the terminal's own
+                words.add(f"{layer}{colour + 8 * (tens >= 9)}")
+    return " ".join(sorted(words))
 
 
 def _half_character(data: bytes) -> int:

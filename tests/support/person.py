@@ -10,7 +10,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -42,11 +42,12 @@ class Person:
         folder: Path,
         *,
         columns: int = 80,
+        rows: int = 40,
         term: str = "xterm-256color",
     ) -> None:
-        self.display = Display(columns, 40)
+        self.display = Display(columns, rows)
         self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         command = [sys.executable, "-c", _AT_TERMINAL, *COMMAND, *arguments]
         self.process = subprocess.Popen(
             command, cwd=folder, env={**environment, "TERM": term}, stdin=theirs, stdout=theirs, stderr=theirs,
@@ -90,6 +91,10 @@ class Person:
         """Wait until a text is no longer visible."""
         self._until(lambda: text not in "\n".join(self.display.lines()), f"no {text!r}")
 
+    def waits_until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait until something holds of what is on the screen."""
+        self._until(holds, what)
+
     def runs(self, number: int, cell: str) -> str:
         """Type a cell at its prompt, and wait for the next prompt; return everything that can be seen."""
         self.sees_prompt(number)
@@ -107,7 +112,7 @@ class Person:
         self._until(lambda: self.process.poll() is not None, "the end")
         return self.process.wait()
 
-    def _until(self, holds, what: str) -> str:
+    def _until(self, holds: Callable[[], bool], what: str) -> str:
         deadline = time.monotonic() + _PATIENCE_S
         while not holds():
             if time.monotonic() > deadline or not self._read(0.1):
