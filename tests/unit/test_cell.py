@@ -497,7 +497,8 @@ def test_a_cell_that_is_resumed_often_does_not_grow(guest: Guest) -> None:
 def test_a_damaged_or_foreign_snapshot_is_refused(guest: Guest) -> None:
     guest.start("await tools.add({})")
     good = guest.snapshot()
-    for bad in (b"", good[:60], good[:-1], good + b"x", good[:100] + b"\0" + good[101:], b"X" + good[1:]):
+    flipped = good[:100] + bytes([good[100] ^ 1]) + good[101:]
+    for bad in (b"", good[:60], good[:-1], good + b"x", flipped, b"X" + good[1:]):
         end = guest.resume(bad, (1, True, 1))
         assert end.failure is not None
         assert end.failure.code == "snapshot_restore_failed"

@@ -29,6 +29,8 @@
   const NativeReferenceError = ReferenceError;
   const NativePromise = Promise;
   const NativeProxy = Proxy;
+  const objectPrototype = Object.prototype;
+  const withResolvers = NativePromise.withResolvers.bind(NativePromise);
   const nativeThen = uncurry(NativePromise.prototype.then);
   const settledPromise = NativePromise.resolve(undefined);
   const wellFormed = uncurry(String.prototype.toWellFormed);
@@ -94,57 +96,75 @@
   };
 
   // ---- the JSON adapter ----
-  const nameOf = (node) => {
-    let path = "";
-    for (let at = node; at !== null; at = at.above) path = at.step + path;
+  // Where a value is: its last step, and the chain of the objects above it. A link of the chain is made when
+  // the first object below is met, so flat inputs cost none.
+  const nameOf = (step, above) => {
+    let path = step;
+    for (let at = above; at !== null; at = at.above) path = at.step + path;
     return path;
   };
 
-  const refuse = (node, reason) => {
-    throw new NativeTypeError(nameOf(node) + " " + reason);
+  const refuse = (step, above, reason) => {
+    throw new NativeTypeError(nameOf(step, above) + " " + reason);
   };
 
-  const encodeArray = (value, node, lean, length) => {
+  const encodeArray = (value, step, above, lean, length) => {
+    let node = null;
     let text = "[";
     for (let i = 0; i < length; i++) {
-      text += (i === 0 ? "" : ",") + encode(value[i], { step: "[" + i + "]", above: node, value: undefined }, lean);
+      const item = value[i];
+      if (i > 0) text += ",";
+      if (isObject(item)) {
+        node ??= { step, above, value };
+        text += encodeObject(item, "[" + i + "]", node, lean);
+      } else text += encodeScalar(item);
     }
     return text + "]";
   };
 
-  const encodeMap = (value, node, lean) => {
+  const encodeMap = (value, step, above, lean) => {
+    const node = { step, above, value };
     let allText = true;
     mapEach(value, (_, key) => {
       if (typeof key !== "string") allText = false;
     });
     let text = "";
     mapEach(value, (item, key) => {
-      const inner = { step: allText ? "." + key : "[]", above: node, value: undefined };
-      const shown = encode(item, inner, lean);
-      text += (text === "" ? "" : ",") + (allText ? quote(key) + ":" + shown : "[" + encode(key, inner, lean) + "," + shown + "]");
+      const inner = allText ? "." + key : "[]";
+      const shown = encode(item, inner, node, lean);
+      text += (text === "" ? "" : ",") + (allText ? quote(key) + ":" + shown : "[" + encode(key, inner, node, lean) + "," + shown + "]");
     });
     return allText ? "{" + text + "}" : "[" + text + "]";
   };
 
-  const encodeSet = (value, node, lean) => {
+  const encodeSet = (value, step, above, lean) => {
+    const node = { step, above, value };
     let text = "";
     setEach(value, (item) => {
-      text += (text === "" ? "" : ",") + encode(item, { step: "[]", above: node, value: undefined }, lean);
+      text += (text === "" ? "" : ",") + encode(item, "[]", node, lean);
     });
     return "[" + text + "]";
   };
 
-  const encodePlain = (value, node, lean) => {
+  const encodePlain = (value, step, above, lean) => {
     const names = keys(value);
     const { length } = names;
-    let text = "";
+    let node = null;
+    let text = "{";
+    let comma = "";
     for (let i = 0; i < length; i++) {
       const name = names[i];
       const item = value[name];
-      if (lean && item === undefined) continue;
-      text += (text === "" ? "" : ",") + quoteKey(name) + encode(item, { step: "." + name, above: node, value: undefined }, lean);
+      if (isObject(item)) {
+        node ??= { step, above, value };
+        text += comma + quoteKey(name) + encodeObject(item, "." + name, node, lean);
+      } else {
+        if (lean && item === undefined) continue;
+        text += comma + quoteKey(name) + encodeScalar(item);
+      }
+      comma = ",";
     }
-    return "{" + text + "}";
+    return text + "}";
   };
 
   const hasBrand = (test, value) => {
@@ -156,40 +176,40 @@
     }
   };
 
-  const encodeObject = (value, node, lean) => {
+  const encodeObject = (value, step, above, lean) => {
     let depth = 0;
-    for (let at = node.above; at !== null; at = at.above) {
-      if (at.value === value) refuse(node, "closes a cycle; return ids instead of the objects themselves");
+    for (let at = above; at !== null; at = at.above) {
+      if (at.value === value) refuse(step, above, "closes a cycle; return ids instead of the objects themselves");
       if (++depth >= MAX_DEPTH) throw new NativeRangeError("a value is nested deeper than " + MAX_DEPTH + " levels");
     }
-    node.value = value;
-    if (isArray(value)) return encodeArray(value, node, lean, value.length);
-    if (isInstance(NativePromise, value)) refuse(node, "is a Promise; await it before it leaves the cell");
+    if (isArray(value)) return encodeArray(value, step, above, lean, value.length);
+    const isPlain = getPrototypeOf(value) === objectPrototype;
+    if (!isPlain && isInstance(NativePromise, value)) refuse(step, above, "is a Promise; await it before it leaves the cell");
     const { toJSON } = value;
     if (typeof toJSON === "function") {
       if (isInstance(classes.Date, value) && hasBrand(dateTime, value)) {
         const time = dateTime(value);
         return time === time ? '"' + dateText(value) + '"' : "null";
       }
-      return encode(apply(toJSON, value, [""]), { step: "", above: node, value: undefined }, lean);
+      return encode(apply(toJSON, value, [""]), "", { step, above, value }, lean);
     }
     if (isError(value)) {
       return '{"name":' + quote(toString(value.name)) + ',"message":' + quote(toString(value.message)) + "}";
     }
-    if (isInstance(classes.Map, value) && hasBrand(mapSize, value)) return encodeMap(value, node, lean);
-    if (isInstance(classes.Set, value) && hasBrand(setSize, value)) return encodeSet(value, node, lean);
-    if (isView(value) && !isInstance(classes.DataView, value)) return encodeArray(value, node, lean, typedLength(value));
+    if (isPlain && !isView(value)) return encodePlain(value, step, above, lean);
+    if (isInstance(classes.Map, value) && hasBrand(mapSize, value)) return encodeMap(value, step, above, lean);
+    if (isInstance(classes.Set, value) && hasBrand(setSize, value)) return encodeSet(value, step, above, lean);
+    if (isView(value) && !isInstance(classes.DataView, value)) return encodeArray(value, step, above, lean, typedLength(value));
     if (isInstance(classes.DataView, value) || isInstance(classes.ArrayBuffer, value) || isInstance(classes.SharedArrayBuffer, value)) {
-      refuse(node, "is binary; binary data is not supported, send base64 text or an array of numbers");
+      refuse(step, above, "is binary; binary data is not supported, send base64 text or an array of numbers");
     }
     for (const name in unbox) {
-      if (isInstance(classes[name], value) && hasBrand(unbox[name], value)) return encode(unbox[name](value), node, lean);
+      if (isInstance(classes[name], value) && hasBrand(unbox[name], value)) return encodeScalar(unbox[name](value));
     }
-    return encodePlain(value, node, lean);
+    return encodePlain(value, step, above, lean);
   };
 
-  // `lean` leaves out undefined properties, as in a tool's arguments.
-  const encode = (value, node, lean) => {
+  const encodeScalar = (value) => {
     switch (typeof value) {
       case "string":
         return quote(value);
@@ -199,14 +219,17 @@
         return value ? "true" : "false";
       case "bigint":
         return '"' + bigIntText(value) + '"';
-      case "object":
-        return value === null ? "null" : encodeObject(value, node, lean);
       default:
         return "null";
     }
   };
 
-  const encodeRoot = (value, name, lean) => encode(value, { step: name, above: null, value: undefined }, lean);
+  const isObject = (value) => typeof value === "object" && value !== null;
+
+  // `lean` leaves out undefined properties, as in a tool's arguments.
+  const encode = (value, step, above, lean) => (isObject(value) ? encodeObject(value, step, above, lean) : encodeScalar(value));
+
+  const encodeRoot = (value, name, lean) => encode(value, name, null, lean);
 
   // ---- outputs ----
   const record = (row) => {
@@ -299,16 +322,15 @@
     if (nested) openCalls++;
     else openOthers++;
     record('["' + kind + '",' + id + row + "]");
-    return new NativePromise((resolve, reject) => {
-      table[id] = { resolve, reject, error, kind, nested };
-    });
+    const { promise, resolve, reject } = withResolvers();
+    table[id] = { resolve, reject, error, kind, nested };
+    return promise;
   };
 
   // A guest's own throw while its arguments are read is its own rejection.
   const encodeInput = (input) => (input === undefined || input === null ? "{}" : encodeRoot(input, "input", true));
 
-  const callTool = (error, id, input) => {
-    if (typeof id !== "string") return rejected(error, "a tool's id is a string, not " + typeof id);
+  const callTool = (error, id, quotedId, input) => {
     let shown;
     try {
       shown = encodeInput(input);
@@ -316,7 +338,7 @@
       return new NativePromise((_, reject) => reject(thrown));
     }
     if (shown[0] !== "{") return rejected(error, "the input of a tool is one object, not " + slice(shown, 0, 60), "nested_tool_failed", id);
-    return request(error, "," + quote(id) + "," + shown, "call", true);
+    return request(error, "," + quotedId + "," + shown, "call", true);
   };
 
   const callPath = (error, path, args) => {
@@ -388,7 +410,10 @@
     return request(error, "," + quote(id), "describe", false);
   });
 
-  const call = freeze((id, input) => callTool(new NativeError(), id, input));
+  const call = freeze((id, input) => {
+    const error = new NativeError();
+    return typeof id === "string" ? callTool(error, id, quote(id), input) : rejected(error, "a tool's id is a string, not " + typeof id);
+  });
 
   // Ten thousand tools cost a cell nothing until it asks for one, or for all of them.
   const toolbox = { __proto__: null, search, describe, call };
@@ -403,7 +428,8 @@
         missed = name;
         missedOf = "tools";
       } else if (!complete) {
-        const bound = freeze((input) => callTool(new NativeError(), id, input));
+        const quotedId = quote(id);
+        const bound = freeze((input) => callTool(new NativeError(), id, quotedId, input));
         defineProperty(toolbox, name, { value: bound, enumerable: true, writable: false, configurable: false, __proto__: null });
       }
     }
