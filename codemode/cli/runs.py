@@ -31,6 +31,12 @@ class RunsOptions(NamedTuple):
     """Options of `codemode runs`."""
 
     session: Session = "default"
+    prune: Annotated[
+        str | None,
+        typer.Option(
+            "--prune", metavar="AGE", help="Remove the runs that ended so long ago: 30d, 12h, 45m; 0d removes all."
+        ),
+    ] = None
     json: JsonFlag = False
 
 
@@ -57,11 +63,17 @@ class TraceOptions(NamedTuple):
 
 @takes(RunsOptions)
 def runs(terminal: "Terminal", options: RunsOptions) -> ExitStatus:
-    """List all runs of a session, newest first, finished ones too."""
+    """List all runs of a session, newest first, finished ones too.
+
+    With --prune, remove those that ended long ago, with their traces; what waits or runs stays.
+    """
+    from codemode.cli.prune import prune_runs
     from codemode.cli.show import show_runs
 
     terminal.json = options.json
     with _open_store() as store:
+        if options.prune is not None:
+            return prune_runs(terminal, store, options.session, options.prune)
         records = store.runs(options.session)
     if options.json:
         terminal.write_json([record.to_json() for record in records])
@@ -161,7 +173,7 @@ def _open_store() -> "Iterator[Store]":
 
 
 COMMANDS = (
-    (runs, examples("codemode runs", "codemode runs --session nightly --json")),
+    (runs, examples("codemode runs", "codemode runs --session nightly --json", "codemode runs --prune 7d")),
     (abort, examples("codemode abort cm_0c1f8a34-…")),
     (trace, examples("codemode trace cm_0c1f8a34-… --inputs", "codemode trace cm_0c1f8a34-… --html run.html")),
 )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from codemode.core.errors import Aborted, InvalidConfig, InvalidInput, RuntimeUnavailable
-from codemode.store.schema import SCHEMA, SCHEMA_VERSION
+from codemode.store.schema import ENDED_INDEX, SCHEMA, SCHEMA_VERSION
 
 BUSY_MS = 5000  # how long a write waits for another process's; those take some ms at worst
 _RETRY_SECONDS = 0.005  # creating the tables takes less
@@ -38,6 +38,7 @@ class Database:
             InvalidConfig: The place cannot be used.
             RuntimeUnavailable: What lies there is locked, damaged, or of a newer version.
         """
+        self._path = path
         self._where = str(path) if path else "in memory"
         self._busy_ms = busy_ms
         if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
@@ -95,6 +96,21 @@ class Database:
                 if durable:
                     self._connection.execute("PRAGMA synchronous = NORMAL")
 
+    def compact(self) -> None:
+        """Give pages that are free back to the disk.
+
+        Raises:
+            RuntimeUnavailable: Others are at work, or there is no room for the copy that this takes.
+        """
+        self.change("VACUUM")
+        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def size_bytes(self) -> int:
+        """Return what the file and what SQLite keeps beside it take; 0 in memory."""
+        if self._path is None:
+            return 0
+        return sum(file.stat().st_size for file in self._path.parent.glob(f"{self._path.name}*"))
+
     def close(self) -> None:
         """Close the connection; afterwards everything raises `Aborted`."""
         self._connection.close()
@@ -108,6 +124,7 @@ class Database:
                 f"the store {self._where} was written by another version of codemode (schema {version}; this one "
                 f"knows {SCHEMA_VERSION}): upgrade codemode, or set CODEMODE_STATE_DIR to a new folder"
             )
+        self.change(ENDED_INDEX)
         self.change("PRAGMA synchronous = NORMAL")
         self.change(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
         self.change("PRAGMA secure_delete = ON")  # a snapshot that is gone leaves nothing of the cell in the file

@@ -164,6 +164,13 @@ class Inbox(NamedTuple):
     position: int
 
 
+class Pruned(NamedTuple):
+    """What was removed: ended runs with their logs, and by how many bytes the store became smaller."""
+
+    runs: int
+    freed_bytes: int
+
+
 class Store(Protocol):
     """The verbs. `events`, wherever they are taken, are written with the change or not at all."""
 
@@ -298,9 +305,13 @@ class Store(Protocol):
     def sweep(self) -> list[Event]:
         """Expire what is too old and find the runs of dead processes; return what was logged.
 
-        A run whose process died before it delivered anything waits again; another has failed.
-        Call it at start and by timer.
+        A run whose process died before it delivered anything waits again; another has failed. Ended
+        runs that are too old or too many go, a few at a time. Call it at start and by timer.
         """
+        ...
+
+    def prune(self, session: str, min_age_ms: float) -> Pruned:
+        """Remove the runs of a session that ended at least so long ago, with their logs."""
         ...
 
     def close(self) -> None:

@@ -77,3 +77,6 @@ SCHEMA = (
     _EVENTS,
     "CREATE INDEX events_of_run ON events (run_id)",
 )
+
+# Made when a store is opened: the first stores have no such index, and any version can do without.
+ENDED_INDEX = "CREATE INDEX IF NOT EXISTS runs_ended ON runs (ended_ms) WHERE ended_ms IS NOT NULL"

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from codemode.core.errors import (
@@ -23,15 +24,15 @@ from codemode.core.errors import (
     SnapshotLimit,
 )
 from codemode.core.events import Event
-from codemode.core.limits import MAX_LIVE_SUSPENDED_RUNS
+from codemode.core.limits import MAX_LIVE_SUSPENDED_RUNS, PRUNE_BATCH, PRUNE_MS
 from codemode.core.types import BridgeReply, Json
 from codemode.runs import RunState, step
-from codemode.store import calls, log, moves, rows
+from codemode.store import calls, log, moves, retention, rows
 from codemode.store.database import Database
 from codemode.store.moves import Ending, RunRow
 from codemode.store.owner import Owner, is_alive
 from codemode.store.place import state_dir
-from codemode.store.port import Caller, Claimed, FinalState, Inbox, NewRun, RunRecord, Store, Suspension
+from codemode.store.port import Caller, Claimed, FinalState, Inbox, NewRun, Pruned, RunRecord, Store, Suspension
 
 FILE_NAME = "codemode.db"
 _THEIRS = "run_id = ? AND session = ? AND agent_id = ? AND coalesce(?, agent_run_id) = agent_run_id"
@@ -225,7 +226,7 @@ class SqliteStore(Store):
         return log.read(self._db, "agent_run_id = ?", agent_run_id)
 
     def sweep(self) -> list[Event]:
-        """Expire what is too old and find the runs of dead processes.
+        """Expire what is too old, find the runs of dead processes, and remove what need not be kept.
 
         Contract: runs:ttl:swept
         """
@@ -234,7 +235,24 @@ class SqliteStore(Store):
             if state == "waiting" or not is_alive(Owner(*owner)):
                 with self._db.write(durable=True):
                     events += moves.mend(self._db, run_id, self._now_ms())
+        until = time.monotonic() + PRUNE_MS / 1000
+        while retention.prune_kept_too_long(self._db, self._now_ms()) == PRUNE_BATCH and time.monotonic() < until:
+            pass
         return events
+
+    def prune(self, session: str, min_age_ms: float) -> Pruned:
+        """Remove the runs of a session that ended at least so long ago, and make the file smaller.
+
+        Contract: runs:retention:now
+        """
+        before_ms, before_bytes, count = self._now_ms() - min_age_ms, self._db.size_bytes(), 0
+        while found := retention.prune_ended(self._db, session, before_ms):
+            count += found
+        if count == 0:
+            return Pruned(0, 0)
+        with suppress(RuntimeUnavailable):  # others are at work, or the disk is full: the room is used again
+            self._db.compact()
+        return Pruned(count, max(before_bytes - self._db.size_bytes(), 0))
 
     def close(self) -> None:
         """Close the file; what is in it stays."""

@@ -65,6 +65,16 @@ REQUIREMENTS = {
         "Aborting a running run from another process is seen by the one that runs it.",
     ),
     "runs:list:newest-first": ("contract 12", "A session's runs are listed newest first, finished ones too."),
+    "runs:retention:age": ("ours", "A sweep removes runs that ended more than 30 days ago, with their logs."),
+    "runs:retention:count": ("ours", "It also removes ended runs after which 10,000 others have begun."),
+    "runs:retention:live": (
+        "ours",
+        "A run that has not ended is never removed, nor is an ended one of the same agent run.",
+    ),
+    "runs:retention:now": (
+        "ours",
+        "`codemode runs --prune AGE` removes a session's runs that ended so long ago, and says how many.",
+    ),
     "runs:store:place": ("contract 5", "The store lies in the user's state folder, or in CODEMODE_STATE_DIR."),
     "runs:store:private": ("contract 5", "The store's file has mode 0600, a folder made for it 0700."),
     "runs:store:shared": ("contract 5", "Several processes may create and use one store at the same moment."),
