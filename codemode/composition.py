@@ -34,9 +34,9 @@ from codemode.supervisor.spawn import Child
 
 if TYPE_CHECKING:
     from codemode.mcp.connections import McpListing
+    from codemode.mcp.shared import SharedServers
     from codemode.namespaces import Namespace, Namespaces
     from codemode.recording import Player
-    from codemode.spans.export import SpanExport
 
 Invite = Callable[[str, str], None]
 """Asks a person to sign in at the server of this name, at this address."""
@@ -110,6 +110,7 @@ async def open_toolbox(
     refresh: bool = False,
     tools: tuple[ToolEntry, ...] = (),
     invite: Invite | None = None,
+    shared: "SharedServers | None" = None,
 ) -> AsyncIterator[Toolbox]:
     """Read a manifest and gather what a cell can reach; on leaving, end what was started for it.
 
@@ -120,6 +121,7 @@ async def open_toolbox(
         refresh: Ask every MCP server for its tools, instead of the cache.
         tools: More of them, which a program brings.
         invite: Asks the person at this terminal to sign in at a server; None where nobody is there.
+        shared: The servers that this process is connected to; servers of its own when left out.
 
     Raises:
         InvalidConfig: The manifest, or a server that it requires, cannot be used.
@@ -133,7 +135,7 @@ async def open_toolbox(
     policy = Policy(manifest.allow, manifest.deny, manifest.approvals, manifest.sandbox)
     async with AsyncExitStack() as stack:
         box = _add_tools(stack, Toolbox(manifest, config, build_catalog((), policy, config.limits), policy, redactor))
-        yield _add_prompts(await _add_servers(stack, box, refresh, invite))
+        yield _add_prompts(await _add_servers(stack, box, refresh, shared, invite))
 
 
 def _know(definitions: object, box: Toolbox) -> Toolbox:
@@ -207,17 +209,25 @@ def _add_prompts(box: Toolbox) -> Toolbox:
     return box._replace(catalog=box.catalog.with_scope(scope._replace(prompts=prompts)))
 
 
-async def _add_servers(stack: AsyncExitStack, box: Toolbox, refresh: bool, invite: Invite | None) -> Toolbox:
+def _open_servers(invite: Invite | None) -> "SharedServers":
+    from codemode.mcp.shared import SharedServers
+    from codemode.mcp.signin import SignIn
+
+    return SharedServers(sign_in=SignIn(state_dir() / "mcp", invite))
+
+
+async def _add_servers(
+    stack: AsyncExitStack, box: Toolbox, refresh: bool, shared: "SharedServers | None", invite: Invite | None
+) -> Toolbox:
     tables = box.manifest.mcp
     if not (tables.servers or tables.include):
         return box
     from codemode.mcp.connections import McpServers  # a cell without servers need not wait for it
     from codemode.mcp.servers import gather_servers
-    from codemode.mcp.signin import SignIn
 
     found = gather_servers(tables.servers, tables.include)
     box = _know(found.specs, box)
-    servers = McpServers(found.specs, box.redactor, sign_in=SignIn(state_dir() / "mcp", invite))
+    servers = McpServers(found.specs, box.redactor, shared or _open_servers(invite))
     stack.push_async_callback(servers.close)
     listing = await servers.tools(refresh)
     catalog = box.catalog.extend(listing.tools, box.policy)
@@ -258,33 +268,54 @@ async def open_session(
 
 
 @asynccontextmanager
-async def session_over(box: Toolbox, setup: Setup, pool: WorkerPool, store: Store) -> AsyncIterator[Session]:
+async def session_over(
+    box: Toolbox, setup: Setup, pool: WorkerPool, store: Store, spans: Listener | None = None
+) -> AsyncIterator[Session]:
     """Open a session over tools, workers and a store that are there already; on leaving, end it.
 
-    Where CODEMODE_OTEL is set its runs are sent as OpenTelemetry spans.
+    The one way to a session: the command, the REPL, smoke checks and the library come here.
+
+    Args:
+        box: What it can reach.
+        setup: What is asked.
+        pool: Workers.
+        store: Where runs are kept.
+        spans: From `open_spans`, where many sessions are short; one of its own when left out.
+
+    Contract: spans:export:everywhere
+    """
+    async with AsyncExitStack() as stack:
+        heard = spans or await stack.enter_async_context(open_spans())
+        session = Session(build_parts(setup, box, pool, store), setup.who)
+        stack.push_async_callback(session.close)
+        if heard is not None:
+            session.listen(heard)
+        yield session
+
+
+@asynccontextmanager
+async def open_spans() -> AsyncIterator[Listener | None]:
+    """Give what sends the events of sessions as OpenTelemetry spans; None, unless CODEMODE_OTEL is set.
+
+    Raises:
+        InvalidConfig: It is set, but OpenTelemetry is not installed.
 
     Contract: spans:export:off
     """
-    session = Session(build_parts(setup, box, pool, store), setup.who)
-    spans = _open_spans() if os.environ.get("CODEMODE_OTEL") else None
-    if spans is not None:
-        session.listen(spans)
-    try:
-        yield session
-    finally:
-        await session.close()
-        if spans is not None:
-            await asyncio.to_thread(spans.close)
-
-
-def _open_spans() -> "SpanExport":
+    if not os.environ.get("CODEMODE_OTEL"):
+        yield None
+        return
     try:
         from codemode.spans.export import SpanExport  # a third of a second, and not everybody has it
     except ImportError as error:
         raise InvalidConfig(
             "CODEMODE_OTEL is set, but OpenTelemetry is not installed; run pip install 'codemode[otel]', or unset it"
         ) from error
-    return SpanExport()
+    spans = SpanExport()
+    try:
+        yield spans
+    finally:
+        await asyncio.to_thread(spans.close)
 
 
 def open_pool(first: Child | None = None) -> WorkerPool:

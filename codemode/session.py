@@ -67,13 +67,16 @@ class Parts(NamedTuple):
 
 
 class Session:
-    """Runs cells with `exec`, continues them with `wait`; needs a running loop, and `close` in the end."""
+    """Runs cells with `exec`, continues them with `wait`; needs a running loop, and `close` in the end.
+
+    `parts` is what it works with.
+    """
 
     def __init__(self, parts: Parts, who: Identity) -> None:
         """Begin an agent run, or go on with that of `who`."""
         self.who = who
         self.agent_run_id = who.agent_run_id or f"ar_{os.urandom(12).hex()}"
-        self._parts = parts
+        self.parts = parts
         self._around = parts.around
         self._reach = Reach(parts.catalog, parts.policy, parts.namespaces)
         self._residents = Residents(parts.around)
@@ -82,7 +85,7 @@ class Session:
     @property
     def catalog(self) -> Catalog:
         """The tools of this session."""
-        return self._parts.catalog
+        return self.parts.catalog
 
     def listen(self, listener: Listener) -> None:
         """Tell somebody of each event, as it happens."""
@@ -101,7 +104,7 @@ class Session:
         Contract: session:errors:never-raised
         """
         attempt = Attempt(self.agent_run_id, self._around)
-        return await self._attempt(attempt, self._exec(raw, limits or self._parts.config.limits, attempt, keep))
+        return await self._attempt(attempt, self._exec(raw, limits or self.parts.config.limits, attempt, keep))
 
     async def wait(
         self,
@@ -122,7 +125,7 @@ class Session:
         Contract: session:errors:never-raised, session:wait:own-timeout
         """
         attempt = Attempt(self.agent_run_id, self._around)
-        wanted = self._parts.config.limits.timeout_ms if timeout_ms is None else timeout_ms
+        wanted = self.parts.config.limits.timeout_ms if timeout_ms is None else timeout_ms
         clamped, _ = clamp_limits({"timeout_ms": wanted})
         decide = partial(Service.decide, decisions=decisions or {}, always=always)
         return await self._attempt(attempt, self._wait(raw, decide, clamped.timeout_ms, attempt))
@@ -148,7 +151,7 @@ class Session:
         return self._kept.pop(run_id, None)
 
     async def _exec(self, raw: Json, limits: Limits, attempt: Attempt, keep: Keep | None) -> CodeModeResult:
-        parts, around = self._parts, self._around
+        parts, around = self.parts, self._around
         given = parse_exec_input(raw, parts.config.languages)
         await parts.pool.warm()
         deadline = attempt.start_clock(limits.timeout_ms)
@@ -167,7 +170,7 @@ class Session:
     async def _wait(
         self, raw: Json, decide: Callable[[Service], None], timeout_ms: int, attempt: Attempt
     ) -> CodeModeResult:
-        parts, around = self._parts, self._around
+        parts, around = self.parts, self._around
         run_id = parse_wait_input(raw)
         await parts.pool.warm()
         deadline = attempt.start_clock(timeout_ms)
@@ -222,7 +225,7 @@ class Session:
             agent_id=who.agent_id,
             agent_run_id=self.agent_run_id,
             language=given.language,
-            manifest=self._parts.manifest,
+            manifest=self.parts.manifest,
             limits=limits,
             owner=this_process(),
         )
@@ -241,7 +244,7 @@ class Session:
         )
 
     def _record_start(self, run_id: str, given: ExecInput) -> None:
-        catalog, around = self._parts.catalog, self._around
+        catalog, around = self.parts.catalog, self._around
         source = around.redactor.text(given.code)
         around.journal.record(
             ExecStarted(

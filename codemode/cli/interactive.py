@@ -19,7 +19,7 @@ from codemode.cli.progress import Progress
 from codemode.cli.repl import ReplOptions
 from codemode.cli.status import STATUS_OF_CODE, ExitStatus, status_of_result
 from codemode.cli.terminal import Terminal
-from codemode.composition import Setup, Toolbox, build_parts, open_pool, open_store, open_toolbox
+from codemode.composition import Setup, Toolbox, open_pool, open_store, open_toolbox, session_over
 from codemode.core.errors import CodeModeError, ErrorCode, UnsupportedLanguage
 from codemode.core.types import Json, Language
 from codemode.live.journal import Journal
@@ -226,10 +226,8 @@ async def _open_world(stack: AsyncExitStack, terminal: Terminal, options: ReplOp
         box = await stack.enter_async_context(
             open_toolbox(path, who.agent_id, options.refresh, invite=invite_person(terminal))
         )
-    parts = build_parts(setup, box, pool, store)
-    session = Session(parts, who)
-    stack.push_async_callback(session.close)
-    return _World(terminal, pool, session, parts.around.journal, box, stack.enter_context(Interrupts()))
+    session = await stack.enter_async_context(session_over(box, setup, pool, store))
+    return _World(terminal, pool, session, session.parts.around.journal, box, stack.enter_context(Interrupts()))
 
 
 def _build(world: _World, evaluator: Evaluator, vocabulary: Vocabulary) -> Repl:

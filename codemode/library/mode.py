@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import NamedTuple, Self, TypedDict, Unpack
 
 from codemode.catalog import Catalog
-from codemode.composition import Setup, Toolbox, build_parts, open_pool, open_toolbox
+from codemode.composition import Setup, Toolbox, open_pool, open_toolbox, session_over
 from codemode.config import Activation, ModelRequest, decide_activation
 from codemode.core.errors import InvalidConfig, InvalidInput
 from codemode.core.events import Event
@@ -22,11 +22,12 @@ from codemode.core.limits import LIMITS
 from codemode.core.names import VISIBLE_TOOLS, did_you_mean
 from codemode.core.types import CodeModeResult, Failed, Json, Language, VisibleTool
 from codemode.library.functions import ToolLike, entry_of
+from codemode.mcp.shared import SharedServers
 from codemode.payload.messages import ChatRequest, ToolResult, ToolUse
 from codemode.payload.providers import Provider, build_direct_tools, build_payload, parse_provider
 from codemode.recording import check_recording
 from codemode.runs import RunState
-from codemode.session import Identity, Parts, Session
+from codemode.session import Identity, Session
 from codemode.store.database import Database
 from codemode.store.memory import MemoryStore
 from codemode.store.port import Caller, Store
@@ -48,7 +49,7 @@ class Options(TypedDict, total=False):
         without a manifest it does.
     limits: Over the manifest's: `{"timeout_ms": 500}`.
     store: The file that runs are kept in, to go on in another process; in memory when left out.
-    beside: An open `CodeMode` whose workers and store to share, and nothing else.
+    beside: An open `CodeMode` whose workers, store and connections to MCP servers to share, and nothing else.
     may_ask: Whether a person can decide on approvals; without one they are denied at once.
     on_event: Told of each event of a run as it happens, in the event loop's thread.
     record: The file to write all nested calls to, redacted.
@@ -216,7 +217,7 @@ class CodeMode:
         return build_payload(chosen, whole, active)
 
     def _surface(self, provider: Provider, request: ModelRequest, active: bool) -> tuple[VisibleTool, ...]:
-        catalog, config = self.catalog, self._now.parts.config
+        catalog, config = self.catalog, self._now.session.parts.config
         if active:
             return build_surface(catalog.sources, catalog.scope, config.languages, config.limits)
         offers = request.supports_tools and not request.tools_disabled and not request.raw
@@ -240,8 +241,8 @@ class CodeMode:
 
         Contract: library:telemetry:agent-run
         """
-        now = self._now
-        return now.parts.around.journal.telemetry(now.session.agent_run_id)
+        session = self._now.session
+        return session.parts.around.journal.telemetry(session.agent_run_id)
 
     def trace(self, run_id: str | None = None) -> Trajectory:
         """Return what happened in one run, or in all of them; `codemode.trajectory` exports it.
@@ -252,7 +253,7 @@ class CodeMode:
         Contract: library:trace:runs, library:sharing:nothing-else
         """
         now = self._now
-        store, who = now.parts.around.store, now.session.who
+        store, who = now.shared.store, now.session.who
         if run_id is None:
             return fold(store.agent_run_events(now.session.agent_run_id))
         store.get(run_id, Caller(who.session, who.agent_id))
@@ -270,7 +271,7 @@ class CodeMode:
         options = self._options
         record, replay = options.get("record"), options.get("replay")
         beside = options.get("beside")
-        pool, store = (_open_own(stack, options.get("store"))) if beside is None else beside.shared
+        shared = _open_own(stack, options.get("store")) if beside is None else beside.shared
         who = Identity(options.get("session") or f"cs_{os.urandom(_ID_BYTES).hex()}", options.get("agent", "main"))
         setup = Setup(
             manifest=self._manifest if replay is None else check_recording(Path(replay)),
@@ -280,39 +281,48 @@ class CodeMode:
             tools=self._tools,
             record=None if record is None else Path(record),
         )
-        box = await stack.enter_async_context(open_toolbox(setup.manifest, who.agent_id, tools=setup.tools))
-        parts = build_parts(setup, box, pool, store)
-        session = Session(parts, who)
-        stack.push_async_callback(session.close)
+        box = await stack.enter_async_context(
+            open_toolbox(setup.manifest, who.agent_id, tools=setup.tools, shared=shared.servers)
+        )
+        session = await stack.enter_async_context(session_over(box, setup, shared.pool, shared.store))
         if "on_event" in options:
             session.listen(options["on_event"])
-        return _Opened(box, parts, session)
+        return _Opened(box, shared, session)
 
     @property
-    def shared(self) -> tuple[WorkerPool, Store]:
-        """The workers and the store, for another one `beside` this.
+    def shared(self) -> "Shared":
+        """What another one `beside` this gets of it.
 
-        Contract: library:sharing:workers-and-store
+        Contract: library:sharing:workers-and-store, library:sharing:servers
         """
-        parts = self._now.parts
-        return parts.pool, parts.around.store
+        return self._now.shared
+
+
+class Shared(NamedTuple):
+    """What several `CodeMode`s of one process share: workers, a store, and connections to MCP servers."""
+
+    pool: WorkerPool
+    store: Store
+    servers: SharedServers
 
 
 class _Opened(NamedTuple):
     """What an open `CodeMode` holds; all of it is closed with its stack."""
 
     box: Toolbox
-    parts: Parts
+    shared: Shared
     session: Session
 
 
-def _open_own(stack: AsyncExitStack, path: str | os.PathLike[str] | None) -> tuple[WorkerPool, Store]:
+def _open_own(stack: AsyncExitStack, path: str | os.PathLike[str] | None) -> Shared:
     pool = open_pool()
     stack.push_async_callback(pool.close)
     store: Store = MemoryStore() if path is None else SqliteStore(Database(Path(path)))
     stack.callback(store.close)
     store.sweep()
-    return pool, store
+    servers = SharedServers()
+    stack.push_async_callback(servers.close)
+    return Shared(pool, store, servers)
 
 
 def _check_names(given: Iterable[str], known: Iterable[str], what: str) -> None:

@@ -11,9 +11,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from codemode.composition import Setup, Toolbox, build_parts, open_toolbox
+from codemode.composition import Setup, Toolbox, open_spans, open_toolbox, session_over
 from codemode.core.events import CallStarted, Event
 from codemode.core.types import CodeModeResult, Json, Waiting
+from codemode.live.journal import Listener
 from codemode.manifest import is_recording
 from codemode.session import Identity, Session
 from codemode.smoke.cases import Case
@@ -31,6 +32,14 @@ class Plan(NamedTuple):
     jobs: int
     bail: bool = False
     refresh: bool = False
+
+
+class _Ground(NamedTuple):
+    """What the sessions of all cases stand on."""
+
+    pool: WorkerPool
+    store: Store
+    spans: Listener | None
 
 
 async def run_cases(
@@ -62,6 +71,7 @@ async def run_cases(
         await pool.warm()
         store = MemoryStore()
         stack.callback(store.close)
+        ground = _Ground(pool, store, await stack.enter_async_context(open_spans()))
         boxes = await _open_toolboxes(stack, {case.manifest for case in cases}, plan.refresh)
         for warning in dict.fromkeys(warning for box in boxes.values() for warning in box.warnings):
             warned(warning)
@@ -73,7 +83,7 @@ async def run_cases(
                 if plan.bail and any(verdict.state == "failed" for verdict in verdicts.values()):
                     verdicts[at] = Verdict(case, "skipped")
                 else:
-                    verdicts[at] = await _run_case(case, at, boxes[case.manifest], pool, store)
+                    verdicts[at] = await _run_case(case, at, boxes[case.manifest], ground)
                 told(verdicts[at])
 
         await asyncio.gather(*(work() for _ in range(plan.jobs)))
@@ -86,15 +96,14 @@ async def _open_toolboxes(
     return {path: await stack.enter_async_context(open_toolbox(path, refresh=refresh)) for path in manifests}
 
 
-async def _run_case(case: Case, number: int, box: Toolbox, pool: WorkerPool, store: Store) -> Verdict:
+async def _run_case(case: Case, number: int, box: Toolbox, ground: _Ground) -> Verdict:
     """Run one case; a recording gives its answers to each case anew."""
     async with AsyncExitStack() as stack:
         if case.manifest is not None and is_recording(case.manifest):
             box = await stack.enter_async_context(open_toolbox(case.manifest))
         who = Identity(session=f"smoke-{number}")
         setup = Setup(case.manifest, who, case.settings.limits, may_ask=False)
-        session = Session(build_parts(setup, box, pool, store), who)
-        stack.push_async_callback(session.close)
+        session = await stack.enter_async_context(session_over(box, setup, *ground))
         verdict = judge(case, await observe(session, case))
     shown = tuple(
         each._replace(expected=box.redactor.text(each.expected), found=box.redactor.text(each.found))

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from codemode.core.redact import Redactor
 from codemode.mcp.connections import McpServers
+from codemode.mcp.shared import SharedServers
 from tests.requirements import requirement
-from tests.support.mcp import define, eventually, odd, servers_of, shelf
+from tests.support.mcp import connection_of, define, eventually, is_running, odd, servers_of, shelf
 
 _HOST = """
 import asyncio, sys
@@ -27,15 +28,6 @@ asyncio.run(main())
 """
 
 
-def _is_running(pid: int) -> bool:
-    """A zombie is not: nobody may reap orphans where the tests run."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
-    except FileNotFoundError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
-
-
 @requirement("mcp:close:no-process-left")
 async def test_closing_ends_a_stubborn_server_and_its_whole_family(tmp_path: Path) -> None:
     """It ignores a closed stdin and SIGTERM; so do its children, of which one left the group."""
@@ -44,9 +36,9 @@ async def test_closing_ends_a_stubborn_server_and_its_whole_family(tmp_path: Pat
         await servers.tools()
         pids = json.loads(family.read_text())
         assert len(pids) == 3
-        assert all(map(_is_running, pids))
+        assert all(map(is_running, pids))
 
-    assert [pid for pid in pids if _is_running(pid)] == []
+    assert [pid for pid in pids if is_running(pid)] == []
 
 
 @requirement("mcp:close:no-process-left")
@@ -54,7 +46,7 @@ async def test_closing_a_good_server_is_gentle(tmp_path: Path) -> None:
     """It leaves by itself, with status 0, when its stdin closes."""
     async with servers_of(shelf(), cache=tmp_path) as servers:
         await servers.tools()
-        process = servers._connections["shelf"]._process
+        process = connection_of(servers._servers["shelf"])._process
         assert process is not None
 
     assert process.exit_status == 0
@@ -72,7 +64,7 @@ async def test_a_start_that_is_given_up_leaves_no_process(tmp_path: Path) -> Non
         await asyncio.gather(listing, return_exceptions=True)
 
     pids = json.loads(family.read_text())
-    assert [pid for pid in pids if _is_running(pid)] == [], pids
+    assert [pid for pid in pids if is_running(pid)] == [], pids
 
 
 @requirement("mcp:close:no-process-left")
@@ -80,13 +72,14 @@ async def test_closing_while_a_server_starts_leaves_no_process(tmp_path: Path) -
     """Whoever waits for the list hears of it."""
     log = tmp_path / "log"
     code = f"import os, pathlib, time; pathlib.Path({str(log)!r}).write_text(str(os.getpid())); time.sleep(600)"
-    servers = McpServers([define("mute", {"command": sys.executable, "args": ["-c", code]})], Redactor(), tmp_path)
+    mute = define("mute", {"command": sys.executable, "args": ["-c", code]})
+    servers = McpServers([mute], Redactor(), SharedServers(tmp_path))
     listing = asyncio.create_task(servers.tools())
     await eventually(lambda: log.exists() and log.read_text() != "")
     await servers.close()
 
     assert isinstance((await asyncio.gather(listing, return_exceptions=True))[0], asyncio.CancelledError)
-    assert not _is_running(int(log.read_text()))
+    assert not is_running(int(log.read_text()))
 
 
 @requirement("mcp:close:killed")
@@ -104,5 +97,5 @@ async def test_a_killed_host_takes_its_servers_along(tmp_path: Path) -> None:
     host.send_signal(signal.SIGKILL)
     await host.wait()
 
-    await eventually(lambda: not _is_running(server) and not _is_running(near))
+    await eventually(lambda: not is_running(server) and not is_running(near))
     os.kill(far, signal.SIGKILL)  # a session of its own is beyond our reach once we are dead

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+import os
 import socket
 import stat
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pydantic import AnyUrl
 from codemode.core.errors import NestedToolFailed
 from codemode.core.redact import MASK, Redactor
 from codemode.mcp.connections import McpListing, McpServers
+from codemode.mcp.shared import SharedServers
 from codemode.mcp.signin import HOW_TO_SIGN_IN, SignIn
 from tests.requirements import requirement
 from tests.support.cells import clean_environment, run_command
@@ -29,13 +31,17 @@ from tests.support.terminal import run_in_terminal
 TEA = {"item": "tea"}
 
 
+def _shared(folder: Path, browser: Browser | None, environment: Mapping[str, str] = os.environ) -> SharedServers:
+    return SharedServers(folder / "cache", environment, sign_in=SignIn(folder / "mcp", browser))
+
+
 @asynccontextmanager
 async def _servers(
     folder: Path, url: str, browser: Browser | None = None, redactor: Redactor | None = None, **facts: Any
 ) -> AsyncIterator[McpServers]:
     """Open the shop's server as a new process would: what it knows lies in `folder`."""
     specs = [define("shop", {"url": url, **facts})]
-    servers = McpServers(specs, redactor or Redactor(), folder / "cache", sign_in=SignIn(folder / "mcp", browser))
+    servers = McpServers(specs, redactor or Redactor(), _shared(folder, browser))
     try:
         yield servers
     finally:
@@ -294,8 +300,8 @@ async def test_tokens_and_headers_from_variables_reach_a_server_that_demands_the
         return None if good else 401
 
     async def ask(environment: dict[str, str]) -> McpListing:
-        specs, sign_in = [define("shop", {"url": f"{base}/mcp", **facts})], SignIn(tmp_path / "mcp", browser)
-        servers = McpServers(specs, redactor, tmp_path / "cache", environment, sign_in=sign_in)
+        specs = [define("shop", {"url": f"{base}/mcp", **facts})]
+        servers = McpServers(specs, redactor, _shared(tmp_path, browser, environment))
         try:
             return await servers.tools(refresh=True)
         finally:

@@ -17,7 +17,18 @@ from codemode.mcp.failures import ServerFailure
 from codemode.mcp.listings import Listing, ListingCache
 from codemode.mcp.process import ServerProcess
 from tests.requirements import requirement
-from tests.support.mcp import CONTEXT, call, call_listed, define, eventually, odd, servers_of, shelf, text_of
+from tests.support.mcp import (
+    CONTEXT,
+    call,
+    call_listed,
+    connection_of,
+    define,
+    eventually,
+    odd,
+    servers_of,
+    shelf,
+    text_of,
+)
 
 
 async def _failure(tmp_path: Path, *servers_specs) -> ServerFailure:
@@ -185,7 +196,7 @@ async def test_the_first_words_and_the_sdk_share_one_server(tmp_path: Path) -> N
     log = tmp_path / "log"
     async with servers_of(odd("starts_twice_into", str(log)), cache=tmp_path) as servers:
         listing = await servers.tools()
-        connection = servers._connections["odd"]
+        connection = connection_of(servers._servers["odd"])
         assert connection._conversation is None
         texts = await asyncio.gather(*(call_listed(servers, listing, "odd.hello") for _ in range(5)))
         await servers.tools(refresh=True)
@@ -199,7 +210,7 @@ async def test_a_server_that_dies_between_listing_and_call_is_connected_again(tm
     """Nobody was reading when it died."""
     async with servers_of(odd("dies_in_a_call"), cache=tmp_path) as servers:
         listing = await servers.tools()
-        connection = servers._connections["odd"]
+        connection = connection_of(servers._servers["odd"])
         assert connection._process is not None
         os.kill(connection._process.pid, signal.SIGKILL)
         await eventually(lambda: not connection.is_alive)
@@ -211,7 +222,7 @@ async def test_a_server_that_talks_out_of_turn_is_heard_while_it_is_listed(tmp_p
     """Questions are declined, a ping is answered, chatter is skipped, a change is noted."""
     async with servers_of(odd("talks_while_it_lists"), cache=tmp_path) as servers:
         listing = await servers.tools()
-        assert servers._connections["odd"].tools_changed
+        assert connection_of(servers._servers["odd"]).tools_changed
 
     assert [tool.name for tool in listing.tools] == ["hello", "ping {'result': {}}", "roots -32601 Method not found"]
     assert [warning.split(" asked for ")[-1].split(" writes ")[-1][:12] for warning in listing.warnings] == [
@@ -271,7 +282,7 @@ async def test_a_server_that_hangs_up_but_lives_on_is_given_up(tmp_path: Path, f
     async with servers_of(odd("closes_its_pipes"), cache=tmp_path) as servers:
         listing = await servers.tools()
         closing = asyncio.create_task(call_listed(servers, listing, "odd.close", {"fd": fd}))
-        connection = servers._connections["odd"]
+        connection = connection_of(servers._servers["odd"])
         if fd == 0:  # found out by the next word
             await eventually(lambda: not _can_write(connection._process))
         with pytest.raises(
@@ -486,7 +497,7 @@ async def test_a_changed_list_shows_in_the_next_run_only(tmp_path: Path) -> None
 
 
 async def _has_no_connection(servers: McpServers) -> bool:
-    return not servers._connections
+    return all(server._connection is None for server in servers._servers.values())
 
 
 @requirement("mcp:start:parallel")

@@ -27,6 +27,17 @@ description = "Pay."
 approval = "ask"
 value = "paid"
 """
+PROGRAM = """
+import asyncio
+from codemode import CodeMode
+
+async def main():
+    async with CodeMode("codemode.toml") as first, CodeMode("codemode.toml", beside=first) as second:
+        await asyncio.gather(*(each.exec("return await tools.quote()") for each in (first, second)))
+
+asyncio.run(main())
+"""
+NAMES = {"execute_tool exec", "execute_tool quote"}
 CELL = "const price = await tools.quote(); return [price, await tools.pay(), await tools.quote()]"
 
 
@@ -86,13 +97,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def codemode(folder: Path, *arguments: str, **variables: str) -> tuple[int, dict[str, Any], str]:
+def python(folder: Path, *arguments: str, typed: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     own = {"CODEMODE_STATE_DIR": str(folder / "state"), "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "codemode", *arguments, "--json"],
-        cwd=folder, env=kept | own | variables, capture_output=True, text=True, timeout=BOUND_S, check=False,
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder, env=kept | own | variables, input=typed, capture_output=True, text=True, timeout=BOUND_S,
+        check=False,
     )  # fmt: skip
+
+
+def codemode(folder: Path, *arguments: str, **variables: str) -> tuple[int, dict[str, Any], str]:
+    done = python(folder, "-m", "codemode", *arguments, "--json", **variables)
     return done.returncode, json.loads(done.stdout), done.stderr
 
 
@@ -119,6 +135,34 @@ def test_the_spans_of_all_processes_of_a_run_are_one_trace(folder: Path, collect
     assert cell.parent_span_id == b""
     assert {attributes(span)["codemode.run.id"] for span in spans} == {first["runId"]}
     assert (set(kept.paths), kept.services) == ({"/v1/traces"}, {"codemode"})
+
+
+@requirement("spans:export:everywhere")
+@pytest.mark.parametrize(
+    ("arguments", "typed"),
+    [
+        (["-m", "codemode", "repl"], "await tools.quote()\nawait tools.quote()\n"),
+        (["-m", "codemode", "smoke", "one.js", "two.js", "--jobs", "2"], ""),
+        (["program.py"], ""),
+    ],
+    ids=["repl", "smoke", "library"],
+)
+def test_every_session_sends_its_spans(
+    folder: Path, collector: tuple[Collector, str], arguments: list[str], typed: str
+) -> None:
+    """Two cells with a call each, wherever they are run: each is a trace of its own."""
+    kept, url = collector
+    for name in ("one.js", "two.js"):
+        (folder / name).write_text("// @value 12\nreturn await tools.quote()\n")
+    (folder / "program.py").write_text(PROGRAM)
+    done = python(folder, *arguments, typed=typed, CODEMODE_OTEL="1", OTEL_EXPORTER_OTLP_ENDPOINT=url)
+    assert done.returncode == 0, done.stderr
+    spans = kept.spans(4)
+
+    assert sorted(span.name for span in spans) == ["execute_tool exec"] * 2 + ["execute_tool quote"] * 2
+    traces = {span.trace_id for span in spans}
+    assert all({span.name for span in spans if span.trace_id == trace} == NAMES for trace in traces)
+    assert len(traces) == 2
 
 
 @requirement("spans:export:off")

@@ -18,6 +18,7 @@ REQUIREMENTS = {
     "library:telemetry:agent-run": ("contract 10", "All cells of one CodeMode are one agent run, counted together."),
     "library:trace:runs": ("contract 10", "trace() gives the trajectory of one run, or of all."),
     "library:sharing:workers-and-store": ("ours", "Several sessions in one process share workers and store."),
+    "library:sharing:servers": ("issue 5", "Several sessions in one process share connections to MCP servers."),
     "library:sharing:nothing-else": (
         "contract 2",
         "What shares a store sees nothing of another's runs, tools or figures.",

@@ -2,6 +2,10 @@
 
 REQUIREMENTS = {
     "spans:export:off": ("issue 5", "Without CODEMODE_OTEL nothing of OpenTelemetry is loaded, and nothing is sent."),
+    "spans:export:everywhere": (
+        "issue 5",
+        "Every session sends its spans: of run and wait, of the REPL, of smoke checks, of a program.",
+    ),
     "spans:export:missing": (
         "ours",
         "With CODEMODE_OTEL and without the packages, one clear error says what to install.",

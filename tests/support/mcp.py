@@ -15,8 +15,11 @@ from typing import Any
 from codemode.core.redact import Redactor
 from codemode.core.tables import Where
 from codemode.core.types import PATH_SEPARATOR, RunContext
+from codemode.mcp.connection import Connection
 from codemode.mcp.connections import McpListing, McpServers
+from codemode.mcp.server import Server
 from codemode.mcp.servers import ServerSpec, parse_server
+from codemode.mcp.shared import SharedServers
 
 SERVERS = Path(__file__).parents[2] / "fixtures" / "servers"
 NPM = SERVERS / "npm"
@@ -46,13 +49,20 @@ async def servers_of(
     redactor: Redactor | None = None,
     environment: Mapping[str, str] = os.environ,
     clock: Callable[[], float] = time.time,
+    shared: SharedServers | None = None,
 ) -> AsyncIterator[McpServers]:
     """Open servers and close them whatever happens."""
-    servers = McpServers(specs, redactor or Redactor(), cache, environment, clock)
+    servers = McpServers(specs, redactor or Redactor(), shared or SharedServers(cache, environment, clock))
     try:
         yield servers
     finally:
         await servers.close()
+
+
+def connection_of(server: Server) -> Connection:
+    """Return the connection that a server has now."""
+    assert server._connection is not None
+    return server._connection
 
 
 async def call(servers: McpServers, path: str, *arguments: Any, context: RunContext = CONTEXT) -> Any:
@@ -75,6 +85,15 @@ async def eventually(is_so: Callable[[], bool]) -> None:
             if is_so():
                 return
             await asyncio.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    """Say whether a process is there; a zombie is not: nobody may reap orphans where the tests run."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def text_of(result: Any) -> str:

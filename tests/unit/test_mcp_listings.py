@@ -11,6 +11,7 @@ import pytest
 from codemode.core.redact import Redactor
 from codemode.mcp.connections import McpServers
 from codemode.mcp.listings import Listing, ListingCache, cache_dir, list_tools
+from codemode.mcp.shared import SharedServers
 from tests.requirements import requirement
 from tests.support.mcp import call, odd, servers_of, shelf
 
@@ -21,12 +22,13 @@ from codemode.core.redact import Redactor
 from codemode.core.tables import Where
 from codemode.mcp.connections import McpServers
 from codemode.mcp.servers import parse_server
+from codemode.mcp.shared import SharedServers
 
 table = {{"command": {command!r}, "args": ["shelf.py"]}}
 spec = parse_server("shelf", table, Where("f"), Path({folder!r}))
 
 async def main():
-    servers = McpServers([spec], Redactor(), Path({cache!r}))
+    servers = McpServers([spec], Redactor(), SharedServers(Path({cache!r})))
     listing = await servers.tools()
     servers.guest_scope(listing.tools)
     await servers.close()
@@ -206,7 +208,7 @@ async def test_disabled_servers_do_not_exist(tmp_path: Path) -> None:
 
 async def test_servers_that_were_never_used_close_at_once(tmp_path: Path) -> None:
     """Closing is always safe."""
-    servers = McpServers([shelf()], Redactor(), tmp_path)
+    servers = McpServers([shelf()], Redactor(), SharedServers(tmp_path))
     await servers.close()
     await servers.close()
 
