@@ -9,16 +9,22 @@ from codemode.cli.show import show_error, show_outputs, show_status, show_teleme
 from codemode.cli.source import Cell
 from codemode.cli.status import ExitStatus, status_of_result
 from codemode.cli.terminal import Terminal
+from codemode.core.errors import ErrorCode
 from codemode.core.types import Json
 from codemode.render.event import Narrator
 from codemode.render.report import report_of_result
 
 
 class Go(NamedTuple):
-    """How far to go: `to_end` sends further waits, `trace` shows inputs of calls."""
+    """How far to go: `to_end` sends further waits, `trace` shows inputs of calls.
+
+    `session` is that of the run; `advice` is what to do where the request is refused.
+    """
 
     to_end: bool
     trace: bool
+    session: str = "default"
+    advice: str = ""
 
 
 def drive(terminal: Terminal, request: dict[str, Json], cell: Cell, go: Go) -> ExitStatus:
@@ -45,7 +51,7 @@ def drive(terminal: Terminal, request: dict[str, Json], cell: Cell, go: Go) -> E
         request = _next_request(request, result["runId"])
     if terminal.json:
         terminal.write_json(result | {"output": output})
-    _show_outcome(terminal, answer, go.trace, cell)
+    _show_outcome(terminal, answer, go, cell)
     return status_of_result(result)
 
 
@@ -82,18 +88,20 @@ def _next_request(request: dict[str, Json], run_id: str) -> dict[str, Json]:
     }
 
 
-def _show_outcome(terminal: Terminal, answer: Mapping[str, Json], trace: bool, cell: Cell) -> None:
+def _show_outcome(terminal: Terminal, answer: Mapping[str, Json], go: Go, cell: Cell) -> None:
     """Show on stderr what became of the run; with `--json` only what was asked for."""
     result, trajectory = answer["result"], answer["trajectory"]
     happened = any(run["calls"] or run["waits"] for run in trajectory["runs"])
-    if trace or (happened and not terminal.json):
-        show_trajectory(terminal, trajectory, inputs=trace, on_stdout=False)
+    if go.trace or (happened and not terminal.json):
+        show_trajectory(terminal, trajectory, inputs=go.trace, on_stdout=False)
     if terminal.json:
         return
     if result["telemetry"]["execCount"]:  # else it never began
         show_telemetry(terminal, result["telemetry"])
     if result["status"] == "failed":
         source = next((run["source"] for run in trajectory["runs"]), "")  # redacted, unlike the cell's own text
-        show_error(terminal, report_of_result(result, source, cell.name))
+        report = report_of_result(result, source, cell.name)
+        refused = result.get("code") == ErrorCode.INVALID_INPUT and not report.advice
+        show_error(terminal, report._replace(advice=go.advice) if refused else report)
     else:
-        show_status(terminal, result)
+        show_status(terminal, result, go.session)

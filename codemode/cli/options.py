@@ -67,8 +67,24 @@ def takes(kind: type[Options]) -> Callable[[Callable[["Terminal", Options], Exit
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
+def say_clamped(terminal: "Terminal", given: LimitFlags) -> None:
+    """Say on stderr which limit flags were out of range and what holds instead, one line for each.
+
+    Contract: cli:run:clamped
+    """
+    for limit in LIMITS:
+        found = given.get(limit.name)
+        if found is not None and not limit.low <= found <= limit.high:
+            bound, used = ("least", limit.low) if found < limit.low else ("most", limit.high)
+            terminal.note(f"{_flag_of(limit)} {found} is out of range: {used}, the {bound} there is, is used")
+
+
+def _flag_of(limit: Limit) -> str:
+    return "--" + limit.name.replace("_", "-")
+
+
 def _limit_flag(limit: Limit) -> inspect.Parameter:
-    flag = "--" + limit.name.replace("_", "-")
+    flag = _flag_of(limit)
     words = f"{limit.why[0].upper()}{limit.why[1:]}; {limit.low:,} to {limit.high:,}."
     option = typer.Option(flag, metavar="N", help=words)
     return inspect.Parameter(limit.name, _KEYWORD, annotation=Annotated[int | None, option], default=None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from codemode.cli.options import LimitFlags, Manifest, Refresh, Session, examples, takes
+from codemode.cli.options import LimitFlags, Manifest, Refresh, Session, examples, say_clamped, takes
 from codemode.cli.status import ExitStatus
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def repl(terminal: "Terminal", options: ReplOptions) -> ExitStatus:
     """
     from codemode.supervisor.spawn import spawn_first
 
+    say_clamped(terminal, options.limits)
     gc.disable()  # while modules are loaded there is no garbage, and looking for it takes a tenth of the time
     first = spawn_first()  # the engine starts while all the rest is loaded
     from codemode.cli.interactive import open_repl

@@ -10,9 +10,21 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from codemode.cli.completion import complete_run, complete_words
-from codemode.cli.options import JsonFlag, LimitFlags, Manifest, Quiet, Refresh, Session, Verbose, examples, takes
+from codemode.cli.options import (
+    JsonFlag,
+    LimitFlags,
+    Manifest,
+    Quiet,
+    Refresh,
+    Session,
+    Verbose,
+    examples,
+    say_clamped,
+    takes,
+)
 from codemode.cli.person import is_person_here
 from codemode.cli.status import ExitStatus
+from codemode.cli.which import choose_waiting, listing_command, open_store
 from codemode.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -64,8 +76,13 @@ class WaitOptions(NamedTuple):
     """Options of `codemode wait`."""
 
     run: Annotated[
-        str, typer.Argument(metavar="RUN", help="The runId of a waiting result.", autocompletion=complete_run)
-    ]
+        str | None,
+        typer.Argument(
+            metavar="RUN",
+            help="The runId of a waiting result; the run that waits when only one does.",
+            autocompletion=complete_run,
+        ),
+    ] = None
     approve: Annotated[
         list[str], typer.Option("--approve", metavar="CALL", help="Approve this call; may be repeated.")
     ] = []  # noqa: RUF012  # typer reads the default and never writes to it
@@ -100,6 +117,7 @@ def run(terminal: "Terminal", options: RunOptions) -> ExitStatus:
     if options.record and options.replay:
         raise InvalidInput("--record and --replay were both given; record a run that asks the real tools")
     cell = read_cell(options.file, options.code)
+    say_clamped(terminal, options.limits)
     request = {
         "op": "exec",
         "input": {"code": cell.text, "language": options.language or cell.language},
@@ -112,7 +130,7 @@ def run(terminal: "Terminal", options: RunOptions) -> ExitStatus:
         "noInput": _is_alone(options.no_input),
         "person": is_person_here(),
     }
-    return drive(terminal, request, cell, Go(options.wait, options.trace))
+    return drive(terminal, request, cell, Go(options.wait, options.trace, options.session))
 
 
 @takes(WaitOptions)
@@ -128,19 +146,28 @@ def wait(terminal: "Terminal", options: WaitOptions) -> ExitStatus:
     terminal.speak(options.quiet, options.verbose)
     if options.always and not options.approve:
         raise InvalidInput("--always was given without --approve; say which call to approve, and its tool goes with it")
+    limits = {} if options.timeout_ms is None else {"timeout_ms": options.timeout_ms}
+    say_clamped(terminal, limits)
     request = {
         "op": "wait",
-        "input": {"runId": options.run},
+        "input": {"runId": options.run or _only_waiting(options.session)},
         "approve": list(options.approve),
         "deny": list(options.deny),
         "always": options.always,
         "record": options.record,
-        "limits": {} if options.timeout_ms is None else {"timeout_ms": options.timeout_ms},
+        "limits": limits,
         "session": options.session,
         "noInput": _is_alone(options.no_input),
         "person": is_person_here(),
     }
-    return drive(terminal, request, Cell("", "cell.js", None), Go(options.wait, options.trace))
+    advice = f"{listing_command(options.session)} lists the runs of this session, and what they wait for."
+    return drive(terminal, request, Cell("", "cell.js", None), Go(options.wait, options.trace, options.session, advice))
+
+
+def _only_waiting(session: str) -> str:
+    """Return the run that is meant where none is named; whoever names one need not load the store."""
+    with open_store() as store:
+        return choose_waiting(store, session)
 
 
 def _is_alone(no_input: bool) -> bool:
@@ -167,6 +194,7 @@ COMMANDS = (
     (
         wait,
         examples(
+            "codemode wait",
             "codemode wait cm_0c1f8a34-…",
             "codemode wait cm_0c1f8a34-… --wait --json",
             "codemode wait cm_0c1f8a34-… --approve 13",

@@ -4,8 +4,6 @@ What a command needs beyond its options is imported inside it: help must come at
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -14,17 +12,15 @@ import typer
 from codemode.cli.completion import complete_run
 from codemode.cli.options import JsonFlag, Session, examples, takes
 from codemode.cli.status import ExitStatus
+from codemode.cli.which import choose_latest, listing_command, open_store, refuse_unnamed_abort
 from codemode.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from codemode.cli.terminal import Terminal
     from codemode.core.types import Json
-    from codemode.store.port import RunRecord, Store
+    from codemode.store.port import RunRecord
 
 AGENT = "main"
-RunId = Annotated[
-    str, typer.Argument(metavar="RUN", help="The run's id, as `codemode runs` lists it.", autocompletion=complete_run)
-]
 
 
 class RunsOptions(NamedTuple):
@@ -43,7 +39,10 @@ class RunsOptions(NamedTuple):
 class AbortOptions(NamedTuple):
     """Options of `codemode abort`."""
 
-    run: RunId
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="RUN", help="The run's id, as `codemode runs` lists it.", autocompletion=complete_run),
+    ] = None
     session: Session = "default"
     json: JsonFlag = False
 
@@ -51,7 +50,10 @@ class AbortOptions(NamedTuple):
 class TraceOptions(NamedTuple):
     """Options of `codemode trace`."""
 
-    run: RunId
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="RUN", help="The run's id; the latest run when left out.", autocompletion=complete_run),
+    ] = None
     session: Session = "default"
     inputs: Annotated[bool, typer.Option("--inputs", help="Show the redacted input of each call.")] = False
     json: JsonFlag = False
@@ -71,7 +73,7 @@ def runs(terminal: "Terminal", options: RunsOptions) -> ExitStatus:
     from codemode.cli.show import show_runs
 
     terminal.json = options.json
-    with _open_store() as store:
+    with open_store() as store:
         if options.prune is not None:
             return prune_runs(terminal, store, options.session, options.prune)
         records = store.runs(options.session)
@@ -90,8 +92,14 @@ def abort(terminal: "Terminal", options: AbortOptions) -> ExitStatus:
     from codemode.store.port import Caller
 
     terminal.json = options.json
-    with _open_store() as store:
-        state = store.abort(options.run, Caller(options.session, AGENT))
+    with open_store() as store:
+        if options.run is None:
+            raise refuse_unnamed_abort(store, options.session)
+        try:
+            state = store.abort(options.run, Caller(options.session, AGENT))
+        except InvalidInput as error:
+            listing = listing_command(options.session)
+            raise InvalidInput(f"{error.message}; {listing} lists those it has") from error
     if options.json:
         terminal.write_json({"runId": options.run, "state": state})
     elif state == "aborted":
@@ -109,14 +117,16 @@ def trace(terminal: "Terminal", options: TraceOptions) -> ExitStatus:
     from codemode.trajectory import fold, to_json, to_jsonl
 
     terminal.json = options.json
-    with _open_store() as store:
+    with open_store() as store:
+        run_id = options.run or choose_latest(store, options.session)
         try:
-            store.get(options.run, Caller(options.session, AGENT))
+            store.get(run_id, Caller(options.session, AGENT))
         except InvalidInput as error:  # the store's sentence is about runs that wait
             raise InvalidInput(
-                f"session {options.session!r} has no run {options.run[:60]!r}; codemode runs lists those it has"
+                f'session "{options.session}" has no run "{run_id[:60]}"; '
+                f"{listing_command(options.session)} lists those it has"
             ) from error
-        trajectory = fold(store.events(options.run))
+        trajectory = fold(store.events(run_id))
     if options.html:
         _write_page(terminal, Path(options.html), to_json(trajectory))
     elif options.jsonl:
@@ -159,21 +169,13 @@ def _about(record: "RunRecord") -> str:
     return ": ".join(part for part in (record.code, record.error) if part)
 
 
-@contextmanager
-def _open_store() -> "Iterator[Store]":
-    """Open the user's store and bring it up to date: what expired or died meanwhile is shown as such."""
-    from codemode.store.sqlite import SqliteStore  # sqlite3 is not needed to refuse a wrong command line
-
-    store = SqliteStore()
-    try:
-        store.sweep()
-        yield store
-    finally:
-        store.close()
-
-
 COMMANDS = (
     (runs, examples("codemode runs", "codemode runs --session nightly --json", "codemode runs --prune 7d")),
     (abort, examples("codemode abort cm_0c1f8a34-…")),
-    (trace, examples("codemode trace cm_0c1f8a34-… --inputs", "codemode trace cm_0c1f8a34-… --html run.html")),
+    (
+        trace,
+        examples(
+            "codemode trace", "codemode trace cm_0c1f8a34-… --inputs", "codemode trace cm_0c1f8a34-… --html run.html"
+        ),
+    ),
 )

@@ -42,16 +42,16 @@ def show_value(terminal: Terminal, value: Json, hint: str = "") -> None:
         terminal.write(plain.value_text(value))
 
 
-def show_status(terminal: Terminal, result: Mapping[str, Json]) -> None:
-    """Show on stderr what became of a run and how to go on."""
+def show_status(terminal: Terminal, result: Mapping[str, Json], session: str = "default") -> None:
+    """Show on stderr what became of a run of a session and how to go on."""
     if terminal.quiet:
         return
     if terminal.styled_err:
         from codemode.render.status import render_status
 
-        terminal.print_err(render_status(result))
+        terminal.print_err(render_status(result, session))
     else:
-        terminal.note(plain.status_text(result))
+        terminal.note(plain.status_text(result, session))
 
 
 def show_telemetry(terminal: Terminal, telemetry: Mapping[str, Json]) -> None:

@@ -6,6 +6,8 @@ command whose output is no terminal never loads rich.
 
 import json
 from collections.abc import Iterable, Mapping
+from shlex import quote
+from typing import NamedTuple
 
 from codemode.core.types import Json
 from codemode.render.report import ErrorReport
@@ -23,12 +25,14 @@ def output_text(item: Mapping[str, Json]) -> str:
     return str(item["text"]) if item["type"] == "text" else value_text(item["value"])
 
 
-def status_text(result: Mapping[str, Json]) -> str:
+def status_text(result: Mapping[str, Json], session: str = "default") -> str:
     """Return what became of a run and, where it waits, how to go on."""
     lines = [status_line(result)]
     if result["status"] == "waiting":
         lines += [f"  {_pending_text(call)}" for call in result["pendingToolCalls"]]
-        lines += [f"next: {command}" for command in next_commands(result)]
+        for step in next_steps(result, session):
+            lines.append(f"next: {step.command}")
+            lines += [f"      or {step.instead}"] if step.instead else []
     return "\n".join(lines)
 
 
@@ -44,12 +48,18 @@ def status_line(result: Mapping[str, Json]) -> str:
     return f"{result['status']} {'in' if result['status'] == 'completed' else 'after'} {took}{after}"
 
 
-def next_commands(result: Mapping[str, Json]) -> list[str]:
-    """Return the commands that go on with a waiting run, those that decide approvals first."""
-    run = result["runId"]
+class NextStep(NamedTuple):
+    """A command that goes on with a run, and what may stand at its end instead; "" where nothing may."""
+
+    command: str
+    instead: str = ""
+
+
+def next_steps(result: Mapping[str, Json], session: str) -> list[NextStep]:
+    """Return what goes on with a waiting run: a decision for each call that awaits one, else the next wait."""
+    wait = f"codemode wait {result['runId']}" + ("" if session == "default" else f" --session {quote(session)}")
     asked = [call["id"] for call in result["pendingToolCalls"] if call["state"] == "awaiting_approval"]
-    decisions = [f"codemode wait {run} --approve {id_}   (or --deny {id_})" for id_ in asked]
-    return decisions or [f"codemode wait {run}"]
+    return [NextStep(f"{wait} --approve {id_}", f"--deny {id_}") for id_ in asked] or [NextStep(wait)]
 
 
 def _pending_text(call: Mapping[str, Json]) -> str:

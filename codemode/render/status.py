@@ -10,20 +10,23 @@ from rich.table import Table
 from rich.text import Text
 
 from codemode.core.types import Json
-from codemode.render.plain import next_commands, status_line
+from codemode.render.plain import next_steps, status_line
 from codemode.render.words import printable
 
 _MARKS = {"completed": ("✓ ", "bold green"), "waiting": ("◌ ", "bold yellow"), "failed": ("✗ ", "bold red")}
 
 
-def render_status(result: Mapping[str, Json]) -> RenderableType:
+def render_status(result: Mapping[str, Json], session: str = "default") -> RenderableType:
     """Return the status line; for a waiting run its open calls and the command that goes on."""
     mark, style = _MARKS[str(result["status"])]
     line = Text.assemble((mark, style), status_line(result))
     if result["status"] != "waiting":
         return line
-    nexts = [Text.assemble("  next: ", (command, "bold cyan")) for command in next_commands(result)]
-    return Group(line, _pending(result["pendingToolCalls"]), *nexts)
+    steps: list[RenderableType] = []
+    for step in next_steps(result, session):
+        steps.append(Text.assemble("  next: ", (step.command, "bold cyan")))
+        steps += [Text.assemble("        or ", (step.instead, "bold cyan"))] if step.instead else []
+    return Group(line, _pending(result["pendingToolCalls"]), *steps)
 
 
 def _pending(calls: list[Mapping[str, Json]]) -> Table:

@@ -14,6 +14,9 @@ from codemode.cli import app
 from codemode.cli.checks import claims
 from codemode.cli.completion import complete_run, complete_server, complete_tool, complete_words
 from codemode.cli.listing import find_declarations, find_tool
+from codemode.cli.options import say_clamped
+from codemode.cli.terminal import Terminal
+from codemode.cli.which import choose_waiting
 from codemode.core.errors import InvalidInput, RuntimeUnavailable
 from codemode.core.events import CallSettled, CallStarted, ExecStarted, RunEnded
 from codemode.core.limits import Limits
@@ -24,6 +27,7 @@ from codemode.store.port import NewRun, OpenCall, Suspension
 from codemode.store.sqlite import SqliteStore
 from tests.requirements import requirement
 from tests.support.cells import FIXTURES
+from tests.support.streams import Stream
 
 CELLS = str(FIXTURES / "manifests" / "cells" / "codemode.toml")
 
@@ -161,7 +165,75 @@ def test_a_run_that_cannot_be_traced_is_an_error_that_says_where_runs_are_listed
 ) -> None:
     done = codemode("trace", "cm_nothing")
 
-    assert "session 'default' has no run 'cm_nothing'; codemode runs lists those it has" in done.err
+    assert 'session "default" has no run "cm_nothing"; codemode runs lists those it has' in done.err
+
+
+@requirement("cli:runs:abort")
+def test_an_abort_of_an_unknown_run_says_where_runs_are_listed(codemode: Callable[..., Done]) -> None:
+    done = codemode("abort", "cm_nothing", "--session", "the night's")
+
+    assert "codemode runs --session 'the night'\"'\"'s' lists those it has" in done.err
+
+
+@requirement("cli:runs:unnamed")
+def test_a_trace_without_a_run_shows_the_latest(codemode: Callable[..., Done], store: SqliteStore) -> None:
+    assert 'session "default" has no runs yet' in codemode("trace").err
+
+    begin(store)
+    latest = begin(store)
+    assert codemode("trace", "--json").json["runs"][0]["runId"] == latest
+
+
+@requirement("cli:runs:unnamed")
+def test_an_abort_without_a_run_names_those_that_are_open_and_ends_none(
+    codemode: Callable[..., Done], store: SqliteStore
+) -> None:
+    assert 'no run of session "default" waits or runs' in codemode("abort").err
+
+    waiting, running = begin(store), begin(store)
+    suspend(store, waiting)
+    done = codemode("abort")
+
+    assert (done.status, done.out) == (2, "")
+    assert re.search(rf"Name one of these: {running} \(running, \d+ s old\), {waiting} \(waiting, ", done.err)
+    assert {record.state for record in store.runs("default")} == {"waiting", "running"}
+
+
+@requirement("cli:runs:unnamed")
+def test_without_a_name_the_only_run_that_waits_is_meant(store: SqliteStore) -> None:
+    with pytest.raises(InvalidInput, match='no run of session "default" waits; codemode runs lists'):
+        choose_waiting(store, "default")
+
+    begin(store)
+    first = begin(store)
+    suspend(store, first)
+    suspend(store, begin(store, session="theirs"))
+    assert choose_waiting(store, "default") == first
+
+
+@requirement("cli:runs:unnamed")
+def test_several_runs_that_wait_are_named_the_newest_first(store: SqliteStore) -> None:
+    waiting = [begin(store) for _ in range(7)]
+    for run_id in waiting:
+        suspend(store, run_id)
+    with pytest.raises(InvalidInput) as refused:
+        choose_waiting(store, "default")
+
+    assert refused.value.message.startswith('7 runs of session "default" wait; name one of them: ')
+    assert re.findall(r"cm_\S+", refused.value.message) == waiting[:1:-1]
+    assert refused.value.message.endswith(" and 2 more")
+
+
+@requirement("cli:run:clamped")
+def test_a_limit_flag_out_of_range_is_said_with_what_is_used() -> None:
+    err = Stream()
+    terminal = Terminal(Stream(), err, {})
+    say_clamped(terminal, {"timeout_ms": 5, "max_pending_tool_calls": 500, "memory_limit_bytes": 1 << 20})
+
+    assert err.getvalue().splitlines() == [
+        "--timeout-ms 5 is out of range: 100, the least there is, is used",
+        "--max-pending-tool-calls 500 is out of range: 128, the most there is, is used",
+    ]
 
 
 # The catalog

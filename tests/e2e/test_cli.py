@@ -356,6 +356,34 @@ def test_wait_drives_a_run_to_its_end_with_all_outputs_in_order(codemode) -> Non
     assert result["telemetry"]["waitCount"] == 2
 
 
+@requirement("cli:runs:unnamed")
+def test_a_wait_without_a_run_goes_on_with_the_only_one_that_waits(codemode) -> None:
+    codemode("run", "-q", "-e", "await yield_control(); return 5")
+
+    assert codemode("wait", "-q")[:2] == (0, "5\n")
+    assert codemode("wait", "-q") == (
+        2, "", 'error [invalid_input]: no run of session "default" waits; codemode runs lists those that it has\n'
+    )  # fmt: skip
+
+
+@requirement("cli:runs:list")
+def test_a_wait_for_an_unknown_run_says_where_runs_are_listed(codemode) -> None:
+    done = codemode("wait", "cm_nothing", "--session", "nightly")
+
+    assert done.status == 2
+    assert done.err.splitlines()[-1] == (
+        "  codemode runs --session nightly lists the runs of this session, and what they wait for."
+    )
+
+
+@requirement("cli:run:clamped")
+def test_a_limit_that_is_moved_into_its_range_is_said_once(codemode) -> None:
+    done = codemode("run", "--json", "--max-pending-tool-calls", "500", "-e", "return 1")
+
+    assert result_of(done)["value"] == 1
+    assert done.err == "--max-pending-tool-calls 500 is out of range: 128, the most there is, is used\n"
+
+
 def test_wait_goes_on_to_the_end_from_another_process(codemode) -> None:
     cell = "text('a'); await yield_control(); text('b'); await yield_control(); text('c'); return 1"
     run_id = result_of(codemode("run", "--json", "-e", cell))["runId"]

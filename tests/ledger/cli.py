@@ -36,6 +36,11 @@ REQUIREMENTS = {
     "cli:completion:words": ("issue 6", "A shell completes commands, options, run ids, tool ids and server names."),
     "cli:help:examples": ("issue 6", "The help of every command ends with examples."),
     "cli:start:no-rich": ("issue 6", "A command whose output is no terminal never loads rich."),
+    "cli:run:clamped": ("ours", "A limit flag that is out of range is said on stderr, with what is used instead."),
+    "cli:runs:unnamed": (
+        "ours",
+        "Without RUN, trace takes the latest run, wait the only one that waits; abort names those that are open.",
+    ),
     "cli:start:overview": ("issue 6", "codemode --help names every command and option, and loads no parser for it."),
     "cli:start:one-room": ("issue 6", "A command loads its own room of the command line and no other's."),
     "cli:quiet:errors-only": ("issue 6", "--quiet, before the command or after it, leaves stderr to errors."),

@@ -242,7 +242,7 @@ def test_progress_says_nothing_in_a_pipe_or_when_quiet() -> None:
         (["run", "--timeout"], "No such option: --timeout"),
         (["run", "--timeout-ms", "soon"], "Invalid value for '--timeout-ms'"),
         (["run", "a.js", "b.js"], "unexpected extra argument"),
-        (["wait"], "Missing argument 'RUN'"),
+        (["catalog", "describe"], "Missing argument 'TOOL'"),
         (["catalog", "serach", "x"], "Did you mean 'search'?"),
     ],
 )

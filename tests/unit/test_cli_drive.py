@@ -156,7 +156,7 @@ def test_an_open_approval_ends_the_drive_and_says_how_to_decide(monkeypatch: pyt
     shown = Shown(monkeypatch, [waiting("a", state="awaiting_approval")], to_end=True)
 
     assert shown.status == 3
-    assert "next: codemode wait cm_1 --approve 4   (or --deny 4)" in shown.err
+    assert "next: codemode wait cm_1 --approve 4\n      or --deny 4\n" in shown.err
 
 
 def test_without_to_the_end_one_request_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -283,7 +283,18 @@ def test_a_waiting_run_lists_its_open_calls_and_the_next_command() -> None:
 
 
 def test_an_open_approval_says_how_to_decide_it() -> None:
-    assert plain.next_commands(waiting(RUNNING, ASKED)) == [f"codemode wait {RUN} --approve 13   (or --deny 13)"]
+    shown = plain.status_text(waiting(RUNNING, ASKED)).splitlines()[-2:]
+
+    assert shown == [f"next: codemode wait {RUN} --approve 13", "      or --deny 13"]
+    assert drawn(render_status(waiting(RUNNING, ASKED))).splitlines()[-2:] == ["  " + line for line in shown]
+
+
+def test_the_next_command_names_the_session_and_fits_eighty_columns() -> None:
+    run_id = "cm_" + "0c1f8a34-7b1e-4d8f-9a53-6f2d1c0b7e11"
+    result = waiting(RUNNING, ASKED) | {"runId": run_id}
+
+    assert all(len(line) <= 80 for line in drawn(render_status(result)).splitlines())
+    assert plain.next_steps(waiting(), "a b") == [(f"codemode wait {RUN} --session 'a b'", "")]
 
 
 def test_a_yield_is_called_one() -> None:
