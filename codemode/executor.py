@@ -109,17 +109,23 @@ class Executor:
         Contract: executor:order:policy-first, executor:input:null-is-empty, executor:approval:parks
         """
         prepared = self._prepare(tool)
+        given: Json = {} if input is None else input
         try:
-            checked = await self._admit(prepared, {} if input is None else input, context, approved)
+            if not prepared.allowed:
+                raise _Refused(f"{tool.id} is not available under the current policy.", tool.id)
+            asked: str | None = None
+            if self._hooks and not approved:
+                given, asked = await self._ask_hooks(tool, given, context)
+            self._admit(prepared, given, asked, approved)
         except NestedToolFailed as error:
             state: _State = "denied" if isinstance(error, _Refused) else "error"
             self._settle(context, state, error=str(error), tool_id=tool.id)
             raise
         if self._emit is not None:
-            shown = self._redactor.value(checked)
+            shown = self._redactor.value(given)
             self._emit(CallStarted(context.run_id, _now_ms(), _number(context), method, tool.id, shown))
-            context = context._replace(progress=self._progress_events(context, self._emit))
-        return await self._run(tool, checked, context)
+            context = context.reporting(self._progress_events(context, self._emit))
+        return await self._run(tool, given, context)
 
     def _prepare(self, tool: ToolSpec) -> _Prepared:
         known = self._prepared.get(tool.id)
@@ -130,16 +136,15 @@ class Executor:
             self._prepared[tool.id] = known
         return known
 
-    async def _admit(self, prepared: _Prepared, given: Json, context: RunContext, approved: bool) -> Json:
+    async def _ask_hooks(self, tool: ToolSpec, given: Json, context: RunContext) -> tuple[Json, str | None]:
+        """Return the input as the hooks leave it, and why one of them wants a person asked."""
+        decision = await run_hooks(self._hooks, HookEvent(tool.id, tool.name, given, context))
+        if decision.blocked is not None:
+            raise _Refused(self._redactor.text(f"{tool.id} was blocked: {decision.blocked}"), tool.id)
+        return decision.input, decision.ask
+
+    def _admit(self, prepared: _Prepared, given: Json, asked: str | None, approved: bool) -> None:
         tool = prepared.tool
-        if not prepared.allowed:
-            raise _Refused(f"{tool.id} is not available under the current policy.", tool.id)
-        asked: str | None = None
-        if self._hooks and not approved:
-            decision = await run_hooks(self._hooks, HookEvent(tool.id, tool.name, given, context))
-            if decision.blocked is not None:
-                raise _Refused(self._redactor.text(f"{tool.id} was blocked: {decision.blocked}"), tool.id)
-            given, asked = decision.input, decision.ask
         if prepared.approval == "always-deny":
             raise _Refused(f"{tool.id} is always denied by its approval setting.", tool.id)
         if not approved and (asked is not None or prepared.approval == "ask"):
@@ -149,20 +154,28 @@ class Executor:
             fault = f"input: it must be an object, found {type(given).__name__}"
         if fault is not None:
             raise NestedToolFailed(self._redactor.text(f"the input of {tool.id} is not valid: {fault}"), tool.id)
-        return given
 
     async def _run(self, tool: ToolSpec, checked: Json, context: RunContext) -> ToolOutcome:
         try:
-            text, result_bytes = _bounded_text(await _invoke(tool, checked, context), tool)
-        except asyncio.CancelledError:
-            self._settle(context, "interrupted", error="the call was cancelled")
-            raise
+            if tool.timeout_ms is None:
+                result = await tool.invoke(checked, context)
+            else:
+                result = await _invoke_in_time(tool, tool.timeout_ms, checked, context)
+            text, result_bytes = _bounded_text(result, tool)
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                self._settle(context, "interrupted", error="the call was cancelled")
+                raise
+            raise self._failed(tool, context, NestedToolFailed(f"{tool.id} cancelled itself.")) from error
         except Exception as error:  # the one place where a tool's exception becomes a rejection
-            failure = NestedToolFailed(self._words(error), tool.id)
-            self._settle(context, "error", error=str(failure))
-            raise failure from error
+            raise self._failed(tool, context, error) from error
         self._settle(context, "ok", result_bytes)
         return ToolOutcome(text)
+
+    def _failed(self, tool: ToolSpec, context: RunContext, error: Exception) -> NestedToolFailed:
+        failure = NestedToolFailed(self._words(error), tool.id)
+        self._settle(context, "error", error=str(failure))
+        return failure
 
     def _words(self, error: Exception) -> str:
         text = str(error).strip() or "the tool failed without a message"
@@ -184,26 +197,20 @@ class Executor:
         return progress
 
 
-async def _invoke(tool: ToolSpec, checked: dict[str, Json], context: RunContext) -> Json:
-    if tool.timeout_ms is None:
-        return await _own_cancellation_is_failure(tool, checked, context)
+async def _invoke_in_time(tool: ToolSpec, timeout_ms: int, checked: dict[str, Json], context: RunContext) -> Json:
     try:
-        async with asyncio.timeout(tool.timeout_ms / 1000) as deadline:
-            return await _own_cancellation_is_failure(tool, checked, context)
+        async with asyncio.timeout(timeout_ms / 1000) as deadline:
+            return await tool.invoke(checked, context)
     except TimeoutError as error:
         if not deadline.expired():
             raise
-        raise NestedToolFailed(f"{tool.id} did not answer within its timeoutMs of {tool.timeout_ms} ms.") from error
+        raise NestedToolFailed(f"{tool.id} did not answer within its timeoutMs of {timeout_ms} ms.") from error
 
 
-async def _own_cancellation_is_failure(tool: ToolSpec, checked: dict[str, Json], context: RunContext) -> Json:
-    try:
-        return await tool.invoke(checked, context)
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        raise NestedToolFailed(f"{tool.id} cancelled itself.") from error
+def _is_cancelled() -> bool:
+    """Say whether the call itself was cancelled, rather than something that its tool awaited."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def _bounded_text(result: Json, tool: ToolSpec) -> tuple[str, int]:

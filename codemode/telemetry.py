@@ -5,7 +5,8 @@ happens; a new process folds the log of the agent run instead. Both give the sam
 Nothing of inputs, results or texts is kept here, so there is nothing to redact.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from codemode.core.errors import ErrorCode
 from codemode.core.events import (
@@ -52,29 +53,20 @@ class Telemetry:
         self._snapshots = {"taken": 0, "restored": 0, "expired": 0, "discarded": 0, "lastBytes": 0}
         self._duration_ms = 0.0
         self._guest_ms = 0.0
+        self._adders: dict[type[Any], Callable[[Any], None]] = {
+            CallStarted: self._add_call,
+            TurnMeasured: self._add_turn,
+            ExecStarted: self._add_exec,
+            WaitStarted: self._add_wait,
+            SnapshotEvent: self._add_snapshot,
+            RunEnded: self._add_end,
+        }
 
     def add(self, event: Event) -> None:
         """Count one event; those that no figure needs change nothing."""
-        match event:
-            case CallStarted():
-                self._add_call(event)
-            case TurnMeasured():
-                self._guest_ms += event.guest_ms
-            case ExecStarted():
-                self._counts["exec"] += 1
-                self._visible, self._catalog_size = event.visible_tools, event.catalog_size
-                self._sources |= event.sources
-            case WaitStarted():
-                self._counts["wait"] += 1
-            case SnapshotEvent():
-                self._snapshots[event.change] += 1
-                if event.change == "taken":
-                    self._snapshots["lastBytes"] = event.bytes
-            case RunEnded():
-                self._duration_ms += event.duration_ms
-                self._add_failure(event.code)
-            case _:
-                pass
+        add = self._adders.get(type(event))
+        if add is not None:
+            add(event)
 
     def to_json(self) -> dict[str, Json]:
         """Return the figures so far as `CodeModeTelemetry`; it shares nothing with this object."""
@@ -90,14 +82,31 @@ class Telemetry:
             "guestMs": round(self._guest_ms, 3),
         }
 
+    def _add_turn(self, event: TurnMeasured) -> None:
+        self._guest_ms += event.guest_ms
+
+    def _add_exec(self, event: ExecStarted) -> None:
+        self._counts["exec"] += 1
+        self._visible, self._catalog_size = event.visible_tools, event.catalog_size
+        self._sources |= event.sources
+
+    def _add_wait(self, _event: WaitStarted) -> None:
+        self._counts["wait"] += 1
+
+    def _add_snapshot(self, event: SnapshotEvent) -> None:
+        self._snapshots[event.change] += 1
+        if event.change == "taken":
+            self._snapshots["lastBytes"] = event.bytes
+
+    def _add_end(self, event: RunEnded) -> None:
+        self._duration_ms += event.duration_ms
+        limit = _LIMIT_FAILURES.get(event.code) if event.code else None
+        if limit is not None:
+            self._limits[limit] += 1
+
     def _add_call(self, event: CallStarted) -> None:
         counted = _COUNTED.get(event.method)
         if counted is not None:
             self._counts[counted] += 1
         if counted == "call" and event.tool_id is not None:
             self._tool_ids[event.tool_id] = None
-
-    def _add_failure(self, code: str | None) -> None:
-        limit = _LIMIT_FAILURES.get(code) if code else None
-        if limit is not None:
-            self._limits[limit] += 1

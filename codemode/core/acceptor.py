@@ -61,7 +61,20 @@ def compile_acceptor(schema: Json) -> Test | None:
         tests.append(members)
     if len(tests) == 1:
         return tests[0]
-    return lambda value: all(test(value) for test in tests)
+    return _all_of(tests)
+
+
+# Plain loops below: a generator expression for each value would cost more than the tests themselves.
+
+
+def _all_of(tests: list[Test]) -> Test:
+    def accept(value: Any) -> bool:
+        for test in tests:  # noqa: SIM110  # see above
+            if not test(value):
+                return False
+        return True
+
+    return accept
 
 
 def _accept_members(properties: dict[str, Json], rest: Json) -> Test | None:
@@ -70,9 +83,15 @@ def _accept_members(properties: dict[str, Json], rest: Json) -> Test | None:
     if other is None or None in known.values():
         return None
     look_up: Callable[[str, Test], Test] = known.get  # type: ignore[assignment]  # no value of `known` is None here
-    return lambda value: (
-        not isinstance(value, dict) or all(look_up(name, other)(member) for name, member in value.items())
-    )
+
+    def accept(value: Any) -> bool:
+        if isinstance(value, dict):
+            for name, member in value.items():
+                if not look_up(name, other)(member):
+                    return False
+        return True
+
+    return accept
 
 
 def _accept_type(names: Json) -> Test:
@@ -83,7 +102,8 @@ def _accept_type(names: Json) -> Test:
 
 
 def _accept_required(names: list[str]) -> Test:
-    return lambda value: not isinstance(value, dict) or all(name in value for name in names)
+    wanted = frozenset(names)
+    return lambda value: not isinstance(value, dict) or wanted <= value.keys()
 
 
 def _accept_enum(choices: list[Json]) -> Test | None:
@@ -94,7 +114,7 @@ def _accept_enum(choices: list[Json]) -> Test | None:
 
 def _accept_items(schema: Json) -> Test | None:
     accept = compile_acceptor(schema)
-    return accept and (lambda value: not isinstance(value, list) or all(accept(item) for item in value))
+    return accept and (lambda value: not isinstance(value, list) or all(map(accept, value)))
 
 
 def _accept_any(schemas: list[Json]) -> Test | None:

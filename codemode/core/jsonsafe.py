@@ -30,7 +30,7 @@ def to_text(value: Any) -> str:
     Raises:
         NotJson: Binary data, a cycle, too deep a value, or a type without a JSON form.
     """
-    return _encode(adapt(value))
+    return _encode(value if _is_plain(value, 0) else adapt(value))
 
 
 def adapt(value: Any) -> Json:
@@ -50,6 +50,29 @@ def adapt(value: Any) -> Json:
 def clean_text(text: str) -> str:
     """Return the text with each lone surrogate replaced by U+FFFD, so it encodes as UTF-8."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if not text.isascii() else text
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    """Say whether `adapt` would return an equal value: a look, which costs a fraction of the copy with its paths."""
+    kind = type(value)
+    if kind is dict or kind is list:
+        return depth < MAX_JSON_DEPTH and _has_plain_items(value, kind is dict, depth + 1)
+    if kind is str:
+        return bool(value.isascii() or clean_text(value) == value)
+    if kind is int:
+        return bool(-_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER)
+    return value is None or kind is bool or (kind is float and math.isfinite(value))
+
+
+def _has_plain_items(container: Any, is_object: bool, depth: int) -> bool:
+    if is_object:
+        for key in container:
+            if type(key) is not str or not key.isascii():
+                return False
+    for item in container.values() if is_object else container:  # noqa: SIM110  # a generator costs as much as a copy
+        if not _is_plain(item, depth):
+            return False
+    return True
 
 
 def _adapt(value: Any, path: str, depth: int, above: set[int]) -> Json:

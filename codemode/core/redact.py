@@ -98,6 +98,8 @@ class Redactor:
 
     def value(self, value: Any) -> Json:
         """Return the JSON value with secrets masked, in strings, in keys and under telling keys."""
+        if value is None or isinstance(value, (int, float)):
+            return value
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):

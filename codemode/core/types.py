@@ -37,6 +37,14 @@ class RunContext(NamedTuple):
     aborted: Callable[[], bool] = lambda: False
     progress: Callable[[Json], None] = lambda _update: None
 
+    def reporting(self, progress: Callable[[Json], None]) -> "RunContext":
+        """Return this context with another `progress`: each call has its own, and `_replace` is slow."""
+        return RunContext(*self[:-1], progress)
+
+    def calling(self, call_id: str) -> "RunContext":
+        """Return this context for one call; see `reporting`."""
+        return RunContext(*self[:5], call_id, *self[6:])
+
 
 Invoke = Callable[[dict[str, Json], RunContext], Awaitable[Json]]
 

@@ -91,9 +91,8 @@ class Carrier:
             self._leave(call_id).settled(reject(call_id, NestedToolFailed(message)))
 
     async def _carry(self, bridge: Bridge, call: BridgeCall, target: Target, approved: bool) -> None:
-        context = self._context._replace(call_id=str(call.id))
         try:
-            reply = await bridge.carry_out(call, target, context, approved)
+            reply = await bridge.carry_out(call, target, self._context.calling(str(call.id)), approved)
         except ApprovalNeeded as asked:
             self._leave(call.id).parked(call, asked)
         except Exception as error:  # noqa: BLE001  # a fault of ours: the run ends with it, and says so
