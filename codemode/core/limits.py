@@ -121,6 +121,7 @@ UPKEEP_MS = 250  # how often a process with live runs writes events and heeds ab
 SWEEP_MS = 30_000  # how often it expires runs
 KEEP_ENDED_DAYS = 30  # an ended run and its log stay so long for `runs` and `trace`
 KEEP_ENDED_RUNS = 10_000  # and no longer than until so many have begun after it: a busy store stays bounded too
+KEEP_ENGINE_DAYS = 30  # a compiled engine that no build has used for so long goes from the cache
 PRUNE_BATCH = 100  # ended runs removed in one transaction: others wait no longer than for any write
 PRUNE_MS = 20  # what one sweep spends on removing them, batch by batch; every command begins with one
 HTTP_SILENCE_MS = 300_000  # an http tool without a timeoutMs gives up when nothing arrives for so long

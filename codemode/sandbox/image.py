@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from codemode.core.errors import RuntimeUnavailable
 from codemode.core.limits import GUEST_STACK_BYTES
+from codemode.sandbox.leftovers import PREFIXES, UNFINISHED, note_use
 from codemode.sandbox.wasm import Exports, Instance, Machine, TrapError, native_library
 
 _FORMAT = "1"  # raise it when the layout of an image or of a snapshot changes
@@ -32,7 +33,6 @@ _SMALLEST_PIECE_BYTES = 32
 _TEXT_BYTES = 16_384  # scratch for short texts, so that most turns allocate nothing
 _SCRATCH_BYTES = 64 + _TEXT_BYTES
 _IMAGE_HEAD = struct.Struct(">I")
-_PREFIXES = ("module-", "image-")  # of the names in the cache
 
 
 class Image(NamedTuple):
@@ -151,7 +151,7 @@ class Workshop:
         script = load_asset(name)
         machine = self.machine()
         key = f"image-{self._key(self._wasm.digest, script.digest, entries)}"
-        cached = self._map(key)
+        cached = self._use(key)
         if cached is None:
             image = build_image(machine, script.data, entries)
             self._write(key, _encode_image(image))
@@ -170,7 +170,7 @@ class Workshop:
         """
         if self._cache is None or not self._cache.is_dir():
             return []
-        files = sorted(file for file in self._cache.iterdir() if file.name.startswith(_PREFIXES))
+        files = sorted(file for file in self._cache.iterdir() if file.name.startswith(PREFIXES))
         return [(file.name, file.stat().st_size, self._state_of(file.name)) for file in files]
 
     def _state_of(self, key: str) -> str:
@@ -185,8 +185,14 @@ class Workshop:
         return hashlib.sha256(seed.encode()).hexdigest()[:32]
 
     def _read(self, key: str) -> bytes | None:
-        mapped = self._map(key)
+        mapped = self._use(key)
         return None if mapped is None else _verified(mapped)
+
+    def _use(self, key: str) -> mmap.mmap | None:
+        mapped = self._map(key)
+        if mapped is not None and self._cache is not None:
+            note_use(self._cache / key)
+        return mapped
 
     def _map(self, key: str) -> mmap.mmap | None:
         """Map a cached file if it is ours and nobody else can write it."""
@@ -207,7 +213,7 @@ class Workshop:
             return
         with suppress(OSError):  # a cache that cannot be written costs time, nothing else
             self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self._cache)
+            handle, temporary = tempfile.mkstemp(prefix=UNFINISHED, dir=self._cache)
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(body).digest() + body)
             Path(temporary).replace(self._cache / key)

@@ -72,6 +72,7 @@ REQUIREMENTS = {
     "sandbox:snapshot:flat": ("issue 3", "A cell that is resumed 20 times does not grow."),
     "sandbox:snapshot:bounded": ("contract 4", "Restoring more than the memory limit fails with that limit."),
     "sandbox:cache:verified": ("engine", "A cached artefact that does not verify is rebuilt, never loaded."),
+    "sandbox:cache:pruned": ("ours", "What no build has used for 30 days goes from the cache; nothing else does."),
     "sandbox:assets:missing": ("contract 11", "A missing or damaged asset is runtime_unavailable."),
     "sandbox:lockdown:measures": ("issue 3", "The worker cannot open, list, connect, fork or exec after start-up."),
     "sandbox:worker:dies-with-host": ("issue 5", "A worker inside an endless built-in dies with its host."),
