@@ -2,6 +2,7 @@
 
     ${env:NAME}  {env:NAME}  $env:NAME     Cursor, VS Code, Windsurf; OpenCode; mcporter
     ${input:id}                            VS Code asks for it: a variable named after the id
+    env://NAME  keyring://id               toolplane; from a keyring: a variable named after the id
     $NAME                                  Gemini CLI
     ${workspaceFolder}                     the folder of the project that the file belongs to
 
@@ -18,7 +19,8 @@ from codemode.core.types import Json
 
 _FILE = re.compile(r"\{file:[^}]*\}")
 _ENV_BRACES = re.compile(r"(?<!\$)\{env:([A-Za-z_]\w*)\}")
-_ENV_WHOLE = re.compile(r"\$env:([A-Za-z_]\w*)\Z")
+_ENV_WHOLE = re.compile(r"(?:\$env:|env://)([A-Za-z_]\w*)\Z")
+_KEYRING = re.compile(r"keyring://([\w.-]+)")
 _BARE = re.compile(r"(?<!\$)\$([A-Za-z_]\w*)")
 _PREFIXED = re.compile(r"\$\{(\w+):(?!-)([^}:]+)\}")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -79,6 +81,7 @@ def _translate_text(text: str, dialect: Dialect) -> str:
         raise ValueError(f"{match[0]} reads a file, which a manifest cannot; put the value into a variable")
     text = text.replace("$$", "$$$$")  # two dollars elsewhere, one in a manifest
     text = _ENV_WHOLE.sub(r"${\1}", _ENV_BRACES.sub(r"${\1}", text))
+    text = _KEYRING.sub(lambda match: f"${{{variable_name(match[1])}}}", text)
     if dialect.has_bare:
         text = _BARE.sub(r"${\1}", text)
     text = _PATH_SEPARATOR.sub(lambda _: os.sep, text).replace("${workspaceFolderBasename}", dialect.project)

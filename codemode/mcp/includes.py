@@ -1,9 +1,10 @@
 """Files of other clients that define servers: read them, find the servers in them.
 
-Editors and agents keep their servers in JSON (often with comments) under different roots; Codex
-keeps them in TOML. What a single server's table means is the business of `servers`.
+Editors and agents keep their servers in JSON (often with comments, OpenClaw in JSON5) under different
+roots; Codex keeps them in TOML. What a single server's table means is the business of `servers`.
 """
 
+import contextlib
 import json
 import re
 import tomllib
@@ -18,7 +19,11 @@ from codemode.core.types import Json
 _ROOTS = (("mcpServers",), ("servers",), ("mcp", "servers"), ("mcp_servers",), ("mcp",))
 _EDITOR_FOLDERS = frozenset({".vscode", ".cursor", ".codex", ".gemini", ".roo", ".kiro"})
 _TELLING_KEYS = ("command", "url", "serverUrl", "httpUrl", "baseUrl")
-_TRIVIA = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/|,(?=(?:\s|//[^\n]*|/\*.*?\*/)*[}\]])', re.DOTALL)
+_TRIVIA = re.compile(
+    r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\n]*|/\*.*?\*/|,(?=(?:\s|//[^\n]*|/\*.*?\*/)*[}\]])""", re.DOTALL
+)
+_JSON5 = re.compile(r"""("(?:\\.|[^"\\])*")|'((?:\\.|[^'\\])*)'|([A-Za-z_$][\w$]*)(?=\s*:)""", re.DOTALL)
+_QUOTES = re.compile(r"""\\.|\"""", re.DOTALL)
 
 
 class Included(NamedTuple):
@@ -64,13 +69,34 @@ def _parse(path: Path, text: str) -> Json:
     try:
         if path.suffix == ".toml":
             return tomllib.loads(text)
-        return json.loads(_TRIVIA.sub(_blank, text), object_pairs_hook=_keep_first)
+        return _json(_TRIVIA.sub(_blank, text))
     except json.JSONDecodeError as error:
         raise InvalidConfig(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}.") from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidConfig(f"{path}: not TOML: {error}.") from error
     except RecursionError as error:
         raise InvalidConfig(f"{path}: nested too deeply.") from error
+
+
+def _json(text: str) -> Json:
+    """Parse JSON, or JSON with bare keys and single quotes, as OpenClaw writes it; an error is that of JSON."""
+    try:
+        return json.loads(text, object_pairs_hook=_keep_first)
+    except json.JSONDecodeError as error:
+        with contextlib.suppress(json.JSONDecodeError):
+            return json.loads(_JSON5.sub(_quoted, text), object_pairs_hook=_keep_first)
+        raise error from None
+
+
+def _quoted(token: re.Match[str]) -> str:
+    """Return a text as it is, one in single quotes in double ones, and a bare key in quotes."""
+    if token[2] is not None:
+        return f'"{_QUOTES.sub(_escaped, token[2])}"'
+    return token[1] or f'"{token[3]}"'
+
+
+def _escaped(quote: re.Match[str]) -> str:
+    return {"\\'": "'", '"': '\\"'}.get(quote[0], quote[0])
 
 
 def _blank(trivia: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -45,11 +45,13 @@ _FIELDS = {
 _ALIASES = {
     "transport": "type",
     "environment": "env",
+    "workingDirectory": "cwd",
     **dict.fromkeys(("serverUrl", "httpUrl", "baseUrl"), "url"),
     **dict.fromkeys(("http_headers", "httpHeaders"), "headers"),
     **dict.fromkeys(("includeTools", "enabled_tools", "enabledTools", "allowedTools"), "allow"),
     **dict.fromkeys(("excludeTools", "disabled_tools", "disabledTools", "blockedTools"), "deny"),
-    "startup_timeout_ms": "startTimeoutMs",
+    **dict.fromkeys(("startup_timeout_ms", "connectionTimeoutMs"), "startTimeoutMs"),
+    "requestTimeoutMs": "callTimeoutMs",
 }
 _FOREIGN_FIELDS = {  # of other clients, understood
     "disabled": Field("flag"),
@@ -60,14 +62,15 @@ _FOREIGN_FIELDS = {  # of other clients, understood
     "oauth": Field("any"),
     "scopes": Field("texts"),
     "startup_timeout_sec": Field("any"),
+    "connectTimeout": Field("any"),
     "tool_timeout_sec": Field("any"),
 }
 _TOLERATED = frozenset(
     {
-        "alwaysAllow", "autoApprove", "autoStart", "description", "dev", "displayName",
+        "alwaysAllow", "autoApprove", "autoStart", "codex", "description", "dev", "displayName",
         "experimental_environment", "gallery", "icon", "iconUrl", "id", "instructions", "label", "lifecycle",
         "logLevel", "name", "note", "oauth_resource", "protocolVersion", "providerOptions", "sandbox",
-        "tags", "timeout", "title", "trust", "version",
+        "supportsParallelToolCalls", "tags", "timeout", "title", "trust", "version",
     }
 )  # fmt: skip  # of other clients, without a meaning here
 _TYPES: dict[str, Transport] = {
@@ -211,8 +214,10 @@ def parse_server(name: str, table: Json, where: Where, folder: Path) -> ServerSp
         required=facts.get("required", False),
         allow=tuple(facts.get("allow", ("*",))),
         deny=tuple(facts.get("deny", ())),
-        start_timeout_ms=_milliseconds(facts, "startTimeoutMs", "startup_timeout_sec", MCP_START_MS, where),
-        call_timeout_ms=_milliseconds(facts, "callTimeoutMs", "tool_timeout_sec", MCP_CALL_MS, where),
+        start_timeout_ms=_milliseconds(
+            facts, "startTimeoutMs", ("startup_timeout_sec", "connectTimeout"), MCP_START_MS, where
+        ),
+        call_timeout_ms=_milliseconds(facts, "callTimeoutMs", ("tool_timeout_sec",), MCP_CALL_MS, where),
         oauth=_oauth(facts, headers, where),
     )
 
@@ -253,6 +258,7 @@ def _normalise(table: Json, where: Where) -> dict[str, Json]:
     if not isinstance(table, dict):
         where.fail(f"found {shown(table)}; allowed is a table with a command or a url.")
     known = _FIELDS | _FOREIGN_FIELDS | {alias: _FIELDS[name] for alias, name in _ALIASES.items()}
+    table = _without_filter(table, where)
     meant = {key: value for key, value in table.items() if key not in _TOLERATED and not key.startswith(("_", "$"))}
     for key in meant:
         if key not in known:
@@ -263,6 +269,17 @@ def _normalise(table: Json, where: Where) -> dict[str, Json]:
         if facts.setdefault(name, value) != value:
             where.fail(f'"{key}" contradicts another spelling of "{name}"; keep one.')
     return facts
+
+
+def _without_filter(table: dict[str, Json], where: Where) -> dict[str, Json]:
+    """Return a definition in which OpenClaw's `toolFilter` has become `allow` and `deny`."""
+    if "toolFilter" not in table:
+        return table
+    lists = {"include": Field("texts"), "exclude": Field("texts")}
+    chosen = check_table(table["toolFilter"], lists, where.at("toolFilter"))
+    renamed = {"allow": chosen.get("include"), "deny": chosen.get("exclude")}
+    rest = {key: value for key, value in table.items() if key != "toolFilter"}
+    return rest | {key: names for key, names in renamed.items() if names}
 
 
 def _command(facts: dict[str, Json], where: Where) -> tuple[str, ...]:
@@ -321,11 +338,13 @@ def _scalar(value: Json, where: Where) -> str:
     return str(value)
 
 
-def _milliseconds(facts: dict[str, Json], key: str, seconds_key: str, default: int, where: Where) -> int:
-    found = facts.get(key, facts.get(seconds_key, default))
+def _milliseconds(facts: dict[str, Json], key: str, in_seconds: Sequence[str], default: int, where: Where) -> int:
+    """Return a timeout: `key` counts in milliseconds, those of other clients in seconds."""
+    seconds = next((facts[name] for name in in_seconds if name in facts and key not in facts), None)
+    found = facts.get(key, default) if seconds is None else seconds
     if isinstance(found, bool) or not isinstance(found, (int, float)) or found <= 0:
         where.fail(f"found {shown(found)} as a timeout; allowed is a number above 0.")
-    return int(found * 1000) if key not in facts and seconds_key in facts else int(found)
+    return int(found) if seconds is None else int(found * 1000)
 
 
 def _input_values(spec: ServerSpec, environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,8 @@
 """The first manifest, and servers taken over from other clients."""
 
 REQUIREMENTS = {
+    "mcp:config:json5": ("ours", "Included files may be JSON5 as OpenClaw's is: bare keys and single quotes."),
+    "mcp:config:openclaw": ("ours", "OpenClaw's toolFilter, timeouts and working folder mean what they mean there."),
     "importing:clients:seven": (
         "issue 4",
         "The files of Claude Desktop, Claude Code, Cursor, VS Code, Windsurf, Codex, OpenCode and Gemini CLI are read.",

@@ -202,6 +202,8 @@ def test_what_is_written_means_what_was_read(name: str, tmp_path: Path) -> None:
         ("${env:VAR}/x", "${VAR}/x"),
         ("Bearer {env:VAR}", "Bearer ${VAR}"),
         ("$env:VAR", "${VAR}"),
+        ("env://VAR", "${VAR}"),
+        ("keyring://linear-token", "${LINEAR_TOKEN}"),
         ("${input:api-key}", "${API_KEY}"),
         ("${input:region}", "${REGION:-eu}"),
         ("${config:my.setting}", "${CONFIG_MY_SETTING}"),

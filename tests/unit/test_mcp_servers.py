@@ -232,6 +232,48 @@ def test_comments_and_trailing_commas_are_no_error_and_strings_are_left_alone(tm
     assert spec.headers == {"X": "a // b"}
 
 
+@requirement("mcp:config:json5")
+def test_bare_keys_and_single_quotes_are_read_as_openclaw_writes_them(tmp_path: Path) -> None:
+    """Its file is JSON5; what stands in quotes is left alone, whatever it looks like."""
+    text = r"""{
+      tools: { codeMode: true }, // on
+      mcp: { servers: {
+        a: { env: {$A_1: 'b'}, command: 'say',
+          args: ['it\'s', 'a "word"', "key: 'x'", 'https://x.test/\"y\\', "// no"], },
+      } },
+    }"""
+    (spec,) = _include(tmp_path, text)
+
+    assert spec.command == ("say", "it's", 'a "word"', "key: 'x'", 'https://x.test/"y\\', "// no")
+    assert spec.env == {"$A_1": "b"}
+
+
+@requirement("mcp:config:openclaw")
+def test_what_openclaw_says_of_a_server_is_understood(tmp_path: Path) -> None:
+    """Its filter decides what a model may reach, so it must not get lost; its timeouts count in seconds."""
+    docs = {
+        "url": "https://mcp.example.com/mcp", "transport": "streamable-http", "timeout": 20, "connectTimeout": 5,
+        "requestTimeoutMs": 2000, "auth": "oauth", "oauth": {"scope": "docs.read"}, "supportsParallelToolCalls": True,
+        "toolFilter": {"include": ["search_*"], "exclude": ["admin_*"]}, "codex": {"agents": ["a"]},
+    }  # fmt: skip
+    local = {"command": "x", "workingDirectory": "srv", "connectionTimeoutMs": 700, "toolFilter": {"exclude": ["b"]}}
+    found, other = _include(tmp_path, {"mcp": {"servers": {"docs": docs, "local": local}}})
+
+    assert (found.transport, found.allow, found.deny) == ("http", ("search_*",), ("admin_*",))
+    assert (found.start_timeout_ms, found.call_timeout_ms) == (5000, 2000)
+    assert found.oauth is not None
+    assert (found.oauth.is_wanted, found.oauth.scope) == (True, "docs.read")
+    assert (other.cwd, other.start_timeout_ms, other.allow, other.deny) == ("srv", 700, ("*",), ("b",))
+
+
+@requirement("mcp:config:openclaw")
+@pytest.mark.parametrize("wrong", [["search_*"], {"only": ["a"]}, {"include": "a"}])
+def test_a_filter_that_is_none_is_an_error(tmp_path: Path, wrong: Any) -> None:
+    """Better no server than one with tools that somebody meant to leave out."""
+    with pytest.raises(InvalidConfig, match="toolFilter"):
+        _include(tmp_path, {"mcp": {"servers": {"a": {"command": "x", "toolFilter": wrong}}}})
+
+
 @requirement("mcp:config:roots")
 @pytest.mark.parametrize(
     ("text", "sentence"),
