@@ -76,6 +76,7 @@ class LintOptions(NamedTuple):
     manifest: Manifest = None
     refresh: Refresh = False
     json: JsonFlag = False
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show each warning with its tool and path.")] = False
 
 
 class DiffOptions(NamedTuple):
@@ -162,13 +163,14 @@ def lint(terminal: "Terminal", options: LintOptions) -> ExitStatus:
     """Check each tool's schema against what providers take, where tools are exposed directly.
 
     An error is a schema that a provider refuses in any form, and ends with status 1; a warning one
-    that OpenAI refuses in strict mode, or Gemini in its OpenAPI form.
+    that OpenAI refuses in strict mode, or Gemini in its OpenAPI form. Warnings are summed up by rule.
     """
     from codemode.cli.catalog_lint import build_lint, parse_linted
     from codemode.cli.listing import load_toolbox
     from codemode.cli.show import show_lint
 
     terminal.json = terminal.json or options.json
+    terminal.speak(quiet=False, verbose=options.verbose)
     providers = parse_linted(options.provider)
     report = build_lint(load_toolbox(terminal, options.manifest, refresh=options.refresh), providers)
     if terminal.json:
@@ -220,7 +222,11 @@ _COMMANDS = (
         ("codemode catalog describe lookup_order", "codemode catalog describe mcp:github:create_issue"),
     ),
     ("types", types, ("codemode catalog types", "codemode catalog types everything > everything.d.ts")),
-    ("lint", lint, ("codemode catalog lint", "codemode catalog lint --provider openai --json")),
+    (
+        "lint",
+        lint,
+        ("codemode catalog lint", "codemode catalog lint --verbose", "codemode catalog lint --provider openai --json"),
+    ),
     (
         "diff",
         diff,

@@ -158,13 +158,13 @@ def show_declarations(terminal: Terminal, files: Sequence[Mapping[str, Json]]) -
 
 
 def show_lint(terminal: Terminal, report: Mapping[str, Json]) -> None:
-    """Show on stdout what providers have against the tools of a catalog."""
+    """Show on stdout what providers have against the tools of a catalog; a verbose terminal shows each warning."""
     if terminal.styled_out:
         from codemode.render.lint import render_lint
 
-        terminal.print_out(render_lint(report))
+        terminal.print_out(render_lint(report, every=terminal.verbose))
     else:
-        terminal.write(plain_lint.lint_text(report))
+        terminal.write(plain_lint.lint_text(report, every=terminal.verbose))
 
 
 def show_diff(terminal: Terminal, difference: Mapping[str, Json], listing: Mapping[str, Json]) -> None:

@@ -1,6 +1,7 @@
 """What providers take of a tool's schema, and how catalogs differ."""
 
 REQUIREMENTS = {
+    "cli:catalog:lint-summary": ("ours", "catalog lint shows errors first and sums up warnings by rule."),
     "lint:findings:path-and-fix": (
         "issue 4",
         "A finding names the tool, the provider, the path in the schema, what is wrong and what to change.",

@@ -275,9 +275,9 @@ def test_one_provider_can_be_asked_for_and_an_unknown_one_is_refused_with_the_ne
 
 
 @requirement("cli:catalog:lint", "cli:output:plain")
-def test_the_plain_form_has_a_line_for_each_finding_under_its_tool() -> None:
+def test_when_each_is_asked_for_it_has_a_line_under_its_tool() -> None:
     bad = spec({"type": "object", "properties": {"tags": {"type": "array"}}, "required": ["tags"]}, "bad")
-    text = plain_lint.lint_text(build_lint(named(bad), ("openai", "gemini")))
+    text = plain_lint.lint_text(build_lint(named(bad), ("openai", "gemini")), every=True)
 
     items = '#/properties/tags: an array without "items". Say what it holds, as in "items": {"type": "string"}.'
 
@@ -295,7 +295,27 @@ def test_the_plain_form_has_a_line_for_each_finding_under_its_tool() -> None:
 def test_what_a_schema_says_cannot_steer_a_terminal() -> None:
     wild = spec(closed(a={"type": "string", "format": "\x1b[2J"}), "wild")
 
-    assert "\x1b" not in plain_lint.lint_text(build_lint(named(wild), RULES))
+    assert "\x1b" not in plain_lint.lint_text(build_lint(named(wild), RULES), every=True)
+    assert "\x1b" not in plain_lint.lint_text(build_lint(named(wild), RULES), every=False)
+
+
+@requirement("cli:catalog:lint-summary", "cli:output:plain")
+def test_errors_come_first_and_warnings_are_summed_up_by_rule() -> None:
+    bad = spec({"type": "object", "properties": {"tags": {"type": "array"}}, "required": ["tags"]}, "bad")
+    loose = [spec({"type": "object", "properties": {}}, f"t{at}") for at in (1, 2)]
+    other = spec(closed(a={"type": "string", "format": "uri"}, b={"type": "string", "format": "iri"}), "other")
+    lines = plain_lint.lint_text(build_lint(named(bad, *loose, other), ("openai",)), every=False).splitlines()
+
+    items = 'an array without "items". Say what it holds, as in "items": {"type": "string"}.'
+    uri = 'for one, the format "uri" is not supported. Use "pattern", or say it in the description.'
+    assert lines == [
+        "client:app:bad",
+        f"  error    openai #/properties/tags: {items}",
+        f"warning  openai strict-closed, 3 tools: an object without {CLOSED}. Add {CLOSED}.",
+        f"warning  openai strict-format, client:app:other: {uri}",
+        "openai: 3 of 4 tools can be sent, 3 tools with warnings",
+        "5 warnings by rule; --verbose shows each with its path",
+    ]
 
 
 # On a terminal
@@ -310,8 +330,11 @@ def drawn(renderable: Any) -> str:
 @requirement("cli:catalog:lint")
 def test_on_a_terminal_errors_are_red_warnings_yellow_and_advice_dim() -> None:
     bad = spec({"type": "object", "properties": {"tags": {"type": "array"}}, "required": ["tags"]}, "bad")
-    shown = drawn(render_lint(build_lint(named(bad), ("openai",))))
+    shown = drawn(render_lint(build_lint(named(bad), ("openai",)), every=True))
+    summed = drawn(render_lint(build_lint(named(bad), ("openai",)), every=False))
 
+    assert "\x1b[33m! \x1b[0m\x1b[1mopenai strict-closed\x1b[0m, client:app:bad: " in summed
+    assert "1 warning by rule; --verbose shows each" in summed
     assert "\x1b[1;31m✗ \x1b[0m" in shown
     assert "\x1b[33m! \x1b[0m" in shown
     assert "\x1b[1;36mclient:app:bad\x1b[0m" in shown
