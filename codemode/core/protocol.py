@@ -19,6 +19,7 @@ Settlements are one JSON array of `[id, ok, value]`, in the order in which they 
 import json
 import re
 import struct
+from collections.abc import Iterable
 from typing import Literal, NamedTuple, cast
 
 from codemode.core.errors import ErrorCode, Phase
@@ -181,7 +182,7 @@ def parse_request(header: dict[str, Json], blob: bytes) -> Request:
     return kind(*values)
 
 
-def encode_settlements(replies: list[BridgeReply]) -> bytes:
+def encode_settlements(replies: Iterable[BridgeReply]) -> bytes:
     """Return the settlements of one delivery as one JSON text, in the given order."""
     rows = (f"[{reply.id},{'true' if reply.ok else 'false'},{reply.text}]" for reply in replies)
     return f"[{','.join(rows)}]".encode()

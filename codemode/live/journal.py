@@ -16,6 +16,17 @@ Listener = Callable[[Event], None]
 Watcher = Callable[[Sequence[OutputItem]], None]
 
 
+class _Stream:
+    """The events of one run: those that the store does not have, and the figures of its agent run."""
+
+    __slots__ = ("telemetry", "unwritten")
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        """Begin empty."""
+        self.telemetry = telemetry
+        self.unwritten: list[Event] = []
+
+
 class Journal:
     """Takes events from the executor and from live runs; `listeners` hear each one at once.
 
@@ -27,8 +38,7 @@ class Journal:
         self.listeners: list[Listener] = []
         self.watchers: list[Watcher] = []
         self._telemetry: dict[str, Telemetry] = {}  # agent run id → its figures
-        self._of_run: dict[str, Telemetry] = {}  # run id → the figures of its agent run
-        self._unwritten: dict[str, list[Event]] = {}
+        self._streams: dict[str, _Stream] = {}  # run id → its events
         self._dispatched: set[str] = set()
 
     def knows(self, agent_run_id: str) -> bool:
@@ -40,20 +50,20 @@ class Journal:
         telemetry = self._telemetry.setdefault(agent_run_id, Telemetry())
         for event in earlier:
             telemetry.add(event)
-        self._of_run[run_id] = telemetry
-        self._unwritten.setdefault(run_id, [])
+        self._streams.setdefault(run_id, _Stream(telemetry))
 
     def record(self, event: Event) -> None:
         """Add an event to its run; the late event of a run that is forgotten is dropped."""
-        if event.run_id in self._unwritten:
-            self._unwritten[event.run_id].append(event)
+        stream = self._streams.get(event.run_id)
+        if stream is not None:
+            stream.unwritten.append(event)
             self.count(event)
 
     def count(self, event: Event) -> None:
         """Count and tell an event that is in the store already."""
-        telemetry = self._of_run.get(event.run_id)
-        if telemetry is not None:
-            telemetry.add(event)
+        stream = self._streams.get(event.run_id)
+        if stream is not None:
+            stream.telemetry.add(event)
         if type(event) is CallStarted and event.method in _NESTED:
             self._dispatched.add(event.run_id)
         for listener in self.listeners:
@@ -70,17 +80,18 @@ class Journal:
 
     def unwritten(self, run_id: str) -> Sequence[Event]:
         """Return the events of a run that the store does not have."""
-        return self._unwritten.get(run_id, ())
+        stream = self._streams.get(run_id)
+        return () if stream is None else stream.unwritten
 
     def mark_written(self, run_id: str) -> None:
         """Note that the store has what `unwritten` returned."""
-        if run_id in self._unwritten:
-            self._unwritten[run_id] = []
+        stream = self._streams.get(run_id)
+        if stream is not None:
+            stream.unwritten = []
 
     def forget(self, run_id: str) -> None:
         """Stop taking the events of a run that this process has no more part in."""
-        self._of_run.pop(run_id, None)
-        self._unwritten.pop(run_id, None)
+        self._streams.pop(run_id, None)
         self._dispatched.discard(run_id)
 
     def telemetry(self, agent_run_id: str) -> dict[str, Json]:

@@ -27,6 +27,7 @@ class Reach:
         self._policy = policy
         self._namespaces = namespaces
         self._kept: tuple[Catalog, Json] | None = None
+        self._keeping = asyncio.Lock()  # whoever comes while they are opened gets the same
 
     async def open(self, context: RunContext, deadline: float, *, kept: bool = False) -> tuple[Catalog, Json]:
         """Return the catalog of a new run, and what is stored of its namespaces.
@@ -44,20 +45,23 @@ class Reach:
         """
         if self._namespaces is None:
             return self.catalog, None
-        if kept and self._kept is not None:
-            return self._kept
         is_over = False
         try:
             async with asyncio.timeout_at(deadline):
-                opened = await self._namespaces.open(self.catalog, context._replace(aborted=lambda: is_over))
+                seen = context._replace(aborted=lambda: is_over)
+                return await (self._open_kept(seen) if kept else self._namespaces.open(self.catalog, seen))
         except BaseException as error:
             is_over = True
             if isinstance(error, TimeoutError):
                 raise TurnTimeout("the deadline (timeoutMs) passed while a plugin's namespace was opened") from error
             raise
-        if kept:
-            self._kept = opened
-        return opened
+
+    async def _open_kept(self, context: RunContext) -> tuple[Catalog, Json]:
+        async with self._keeping:
+            if self._kept is None:
+                assert self._namespaces is not None
+                self._kept = await self._namespaces.open(self.catalog, context)
+            return self._kept
 
     def reopen(self, claimed: Claimed, context: RunContext) -> Catalog:
         """Return what is still there of the tools and paths that a run began with, under today's policy.

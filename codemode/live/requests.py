@@ -138,19 +138,19 @@ class Requests:
         """Return the replies that are queued, in the order in which they came."""
         return tuple(request.reply for request in self._settled if request.reply is not None)
 
-    def delivered(self, replies: Sequence[BridgeReply]) -> None:
-        """Close what the guest has been told."""
-        for reply in replies:
-            self._nested -= self.open.pop(reply.id).call.method in NESTED
+    def delivered(self, replies: Sequence[BridgeReply]) -> list[BridgeCall]:
+        """Close what the guest has been told, and return what it had asked."""
+        calls = [self.open.pop(reply.id).call for reply in replies]
+        self._nested -= sum(call.method in NESTED for call in calls)
         del self._settled[: len(replies)]
+        return calls
 
-    def batch(self) -> list[BridgeReply]:
+    def batch(self) -> tuple[BridgeReply, ...]:
         """Return the queued replies that one delivery may hold: 8 MiB, or a single larger one."""
+        replies = self.settled()
         size = 0
-        replies: list[BridgeReply] = []
-        for reply in self.settled():
+        for count, reply in enumerate(replies):
             size += len(reply.text)
-            if replies and size > MAX_BRIDGE_BYTES:
-                break
-            replies.append(reply)
+            if count and size > MAX_BRIDGE_BYTES:
+                return replies[:count]
         return replies

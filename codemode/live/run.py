@@ -140,10 +140,10 @@ class LiveRun:
         end = await self.vm.deliver(encode_settlements(replies), self.requests.last_id)
         if end is None:
             return None
-        for reply in replies:
-            if self.requests.open[reply.id].call.method in _TRACED:
-                self._around.journal.record(CallDelivered(self.run_id, _now_ms(), reply.id, self.wait_id))
-        self.requests.delivered(replies)
+        at_ms, journal = _now_ms(), self._around.journal
+        for call in self.requests.delivered(replies):
+            if call.method in _TRACED:
+                journal.record(CallDelivered(self.run_id, at_ms, call.id, self.wait_id))
         return end
 
     async def _restore(self) -> bool:

@@ -79,7 +79,7 @@ class Vm:
         Raises:
             SnapshotRestore: The snapshot cannot be restored.
         """
-        if not await self.check_out():
+        if self._worker is None and not await self.check_out():
             return None
         if not self._parked:
             return await self._turn(Deliver(self.budget_ms, settled), last_id)
