@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from codemode.core.errors import InvalidConfig
+from codemode.importing.conversion import import_files
 from codemode.manifest import load_manifest
 from tests.requirements import requirement
 from tests.support.cells import FIXTURES, ROOT, clean_environment, differences, load_cell, run_cell
@@ -56,6 +58,18 @@ def test_every_manifest_loads(example: Example, tmp_path: Path) -> None:
     assert load_manifest(path).path == path
 
 
+@requirement("docs:examples:manifests")
+@pytest.mark.parametrize("example", _each("json5"))
+def test_every_configuration_of_another_client_can_be_imported(example: Example, tmp_path: Path) -> None:
+    """What a page shows of another client's file is what `codemode import` takes, whole."""
+    path = tmp_path / "client.json"
+    path.write_text(example.text, encoding="utf-8")
+    found = import_files([path], tmp_path)
+
+    assert found.servers
+    assert found.skipped == ()
+
+
 @requirement("docs:examples:programs")
 @pytest.mark.parametrize("example", _each("python"))
 def test_every_program_runs(example: Example, tmp_path: Path) -> None:
@@ -101,6 +115,27 @@ def test_every_command_has_a_section() -> None:
 
     assert re.findall(r"^<!-- generated: help-(\S+) -->$", page, re.MULTILINE) == list(COMMANDS)
     assert sorted(re.findall(r"^\| \[`([\w-]+)`\]", page, re.MULTILINE)) == sorted(COMMANDS)
+
+
+@requirement("docs:configuration:keys")
+@pytest.mark.parametrize(
+    "table",
+    ["", "[tools]", "[tools.sandbox]", "[tools.sandbox.tools]", "[[tool]]", "[[hook]]",
+     "[core]", "[mcp]", "[[plugin]]", "[[openapi]]", "[agents.a]"],
+)  # fmt: skip
+def test_every_key_of_a_manifest_is_in_a_page(table: str, tmp_path: Path) -> None:
+    """The keys are those that the error for an unknown one lists."""
+    path = tmp_path / "codemode.toml"
+    path.write_text(f"{table}\nxyzzy = 1\n", encoding="utf-8")
+    with pytest.raises(InvalidConfig) as caught:
+        load_manifest(path)
+    known = re.search(r"known keys are ([^.]+)\.", caught.value.message)
+    assert known
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+
+    assert [
+        key for key in known[1].split(", ") if not re.search(rf"[`\[.{{ ]{key}[`\]. ]|^{key} = ", pages, re.MULTILINE)
+    ] == []
 
 
 @requirement("docs:links:resolve")

@@ -8,6 +8,7 @@ Examples are fenced blocks. What a fence's language means:
     js, ts    a cell with a header as in `fixtures/cells`; it must end as the header says
               after `<!-- numbers vary -->` every number stands for any other
     toml      a manifest that loads
+    json5     what another client has in its configuration, from which servers can be imported
     python    a program that exits with 0
     sh        `make` targets, which must exist; anything else is not run
     text      pictures; not run
@@ -33,7 +34,7 @@ from codemode.runs import TRANSITIONS
 from tests.support.cells import BOUND_S, COMMAND, ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LANGUAGES = {"console", "js", "ts", "toml", "python", "sh", "text"}
+LANGUAGES = {"console", "js", "ts", "toml", "json5", "python", "sh", "text"}
 COMMANDS = tuple(ROOMS)
 _FENCE = re.compile(r"^(<!-- numbers vary -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _GENERATED = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -99,11 +100,13 @@ class Console:
         shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m codemode "$@"\n', encoding="utf-8")
         shim.chmod(0o755)
         path = f"{folder}{os.pathsep}{environment['PATH']}"
+        self._folder = folder
         self._environment = {**environment, "PATH": path, "PYTHON": sys.executable, "COLUMNS": "100"}
         self._runs: dict[str, str] = {}
 
     def run(self, step: Step) -> tuple[str, str] | None:
         """Run one command; return (expected, printed) where they differ."""
+        step = step._replace(command=self._here(step.command), expected=self._here(step.expected))
         command = _RUN_ID.sub(lambda match: self._runs.get(match[0], match[0]), step.command)
         done = subprocess.run(
             ["sh", "-c", command],
@@ -117,6 +120,10 @@ class Console:
         printed = done.stdout.decode(errors="replace").rstrip()
         self._learn(step.expected, printed)
         return None if self._pattern(step).fullmatch(printed) else (step.expected, printed)
+
+    def _here(self, text: str) -> str:
+        """Return a text with a folder of its own for /tmp, where an earlier test of the page left its files."""
+        return text.replace("/tmp/", f"{self._folder}/")
 
     def _learn(self, expected: str, printed: str) -> None:
         for documented, met in zip(_RUN_ID.findall(expected), _RUN_ID.findall(printed), strict=False):
