@@ -75,14 +75,14 @@ def finding_text(finding: Mapping[str, Json]) -> str:
 
 
 def verdict_lines(report: Mapping[str, Json], *, every: bool) -> Iterator[str]:
-    """Yield `openai: 23 of 24 tools can be sent, 12 tools with warnings`, and how to see all that was summed up."""
+    """Yield how to see what was summed up, then `openai: 23 of 24 tools can be sent, 12 tools with warnings`."""
+    warnings = sum(finding["severity"] == "warning" for finding in report["findings"])
+    if warnings and not every:
+        yield f"{counted(warnings, 'warning')} by rule; --verbose shows each with its path"
     for provider, verdict in report["providers"].items():
         sendable = report["tools"] - len(verdict["refused"])
         warned = f", {counted(len(verdict['warned']), 'tool')} with warnings" if verdict["warned"] else ""
         yield f"{provider}: {sendable} of {counted(report['tools'], 'tool')} can be sent{warned}"
-    warnings = sum(finding["severity"] == "warning" for finding in report["findings"])
-    if warnings and not every:
-        yield f"{counted(warnings, 'warning')} by rule; --verbose shows each with its path"
 
 
 def diff_lines(difference: Mapping[str, Json]) -> Iterator[tuple[str, str]]:

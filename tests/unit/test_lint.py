@@ -313,8 +313,8 @@ def test_errors_come_first_and_warnings_are_summed_up_by_rule() -> None:
         f"  error    openai #/properties/tags: {items}",
         f"warning  openai strict-closed, 3 tools: an object without {CLOSED}. Add {CLOSED}.",
         f"warning  openai strict-format, client:app:other: {uri}",
-        "openai: 3 of 4 tools can be sent, 3 tools with warnings",
         "5 warnings by rule; --verbose shows each with its path",
+        "openai: 3 of 4 tools can be sent, 3 tools with warnings",
     ]
 
 
