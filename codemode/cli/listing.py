@@ -52,9 +52,9 @@ def manifest_path(terminal: Terminal, manifest: str | None) -> Path | None:
 def build_listing(box: Toolbox) -> dict[str, Json]:
     """Return everything that a cell can reach and everything that is wrong.
 
-    `{manifest, size, sources, tools, notes, failures, warnings, ages}`: `notes` say which tools were
-    left out, renamed or got no function; `failures` which servers could not be listed; `ages` how
-    many seconds ago each server was asked for its tools.
+    `{manifest, size, sources, tools, namespaces, notes, failures, warnings, ages}`: `namespaces` are the
+    globals that plugins bring, `notes` say which tools were left out, renamed or got no function;
+    `failures` which servers could not be listed; `ages` how many seconds ago each was asked for its tools.
     """
     catalog, servers = box.catalog, box.servers
     return {
@@ -62,11 +62,26 @@ def build_listing(box: Toolbox) -> dict[str, Json]:
         "size": catalog.size,
         "sources": catalog.sources,
         "tools": build_tools(box),
+        "namespaces": build_namespaces(box),
         "notes": [{"toolId": note.tool_id, "kind": note.kind, "text": note.text} for note in catalog.notes],
         "failures": [failure.to_json() for failure in servers.failures] if servers else [],
         "warnings": [*box.notes, *(servers.warnings if servers else ())],
         "ages": {name: round(age, 1) for name, age in servers.ages.items()} if servers else {},
     }
+
+
+def build_namespaces(box: Toolbox) -> list[Json]:
+    """Return the globals that plugins bring: `[{"name", "plugin", "description", "tools": [id]}]`."""
+    visible = box.namespaces.visible(box.catalog) if box.namespaces else ()
+    return [
+        {
+            "name": each.global_name,
+            "plugin": each.plugin_id,
+            "description": each.about,
+            "tools": [each.tool_id(name) for name in each.required_tool_names],
+        }
+        for each in visible
+    ]
 
 
 def build_tools(box: Toolbox) -> list[Json]:

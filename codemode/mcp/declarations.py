@@ -89,13 +89,23 @@ class DeclaredTool(NamedTuple):
 
 
 class DeclaredServer(NamedTuple):
-    """What a server's file is made of; `ident` is its name in the guest, `name` its own."""
+    """What a server's file is made of; `ident` is its name in the guest, `name` its own.
+
+    `operations` is how many tools of the catalog stand for its resources and prompts.
+    """
 
     ident: str
     name: str
     tools: tuple[DeclaredTool, ...]
     has_resources: bool = False
     has_prompts: bool = False
+    operations: int = 0
+
+    @property
+    def size(self) -> str:
+        """How many tools the catalog has of it: `17 tools`."""
+        count = len(self.tools) + self.operations
+        return f"{count} tool{'' if count == 1 else 's'}"
 
 
 class ServerText(NamedTuple):
@@ -110,7 +120,7 @@ def render_index(servers: Iterable[DeclaredServer]) -> str:
 
     Contract: mcp:types:compile
     """
-    lines = [f"MCP.{server.ident}: {_count(server)} of {server.name} (mcp/{server.ident}.d.ts)" for server in servers]
+    lines = [f"MCP.{server.ident}: {server.size} of {server.name} (mcp/{server.ident}.d.ts)" for server in servers]
     comment = _comment(["The servers that a cell can reach:", *lines], "")
     return f"{comment}declare namespace MCP {{\n{_HEADER}{_ROOT_API}}}\n"
 
@@ -212,7 +222,3 @@ def _namespace(ident: str, members: str, tools: tuple[DeclaredTool, ...], blocks
     aliases = ", ".join(f"{_function_name(name)} as {name}" for name, _ in reserved)
     hidden = "".join(block for _, block in reserved)
     return f"{text}declare namespace MCP.{ident} {{{hidden}\n  export {{ {aliases} }};\n}}\n"
-
-
-def _count(server: DeclaredServer) -> str:
-    return "1 tool" if len(server.tools) == 1 else f"{len(server.tools)} tools"

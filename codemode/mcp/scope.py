@@ -41,6 +41,7 @@ class _Server(NamedTuple):
             ),
             self.has("resources"),
             self.has("prompts"),
+            len(self.operations),
         )
 
     def has(self, capability: str) -> bool:
@@ -65,7 +66,7 @@ def build_guest_scope(tools: Iterable[ToolSpec]) -> GuestScope:
     index = render_index(declared)
     faces = [_face(server, text.file, text.headers) for server, text in zip(servers, texts, strict=True)]
     files = [_file("index", "Which MCP servers there are.", index)]
-    files += (_file(server.ident, _describe(server), text.file) for server, text in zip(servers, texts, strict=True))
+    files += (_file(server.ident, _describe(server), text.file) for server, text in zip(declared, texts, strict=True))
     return GuestScope(
         mcp=_to_json({"header": index, "servers": faces}),
         files=_to_json(files),
@@ -141,9 +142,8 @@ def _take_object(shown: str, schema: Json) -> Callable[[list[Json]], Json]:
     return to_input
 
 
-def _describe(server: _Server) -> str:
-    count = len(server.tools)
-    return f"{count} tool{'' if count == 1 else 's'} of the MCP server {server.name}, as MCP.{server.ident}."
+def _describe(server: DeclaredServer) -> str:
+    return f"{server.size} of the MCP server {server.name}, as MCP.{server.ident}."
 
 
 def _prompt(servers: list[_Server]) -> str:

@@ -17,7 +17,7 @@ _MAX_NAME_CHARS = 34
 
 
 def render_catalog(listing: Mapping[str, Json]) -> RenderableType:
-    """Return the whole listing: groups of tools, then what is wrong, then the sum.
+    """Return the whole listing: groups of tools, namespaces, then what is wrong, then the sum.
 
     Args:
         listing: As `cli.listing.build_listing` makes it.
@@ -26,6 +26,8 @@ def render_catalog(listing: Mapping[str, Json]) -> RenderableType:
     """
     groups = groupby(listing["tools"], key=lambda tool: (tool["source"], tool["sourceName"]))
     parts: list[RenderableType] = [_Tools(owner, list(tools), listing) for owner, tools in groups]
+    if listing["namespaces"]:
+        parts.append(_Namespaces(listing["namespaces"]))
     parts += [Text(f"✗ {line}", "red") for line in failure_lines(listing)]
     parts += [Text(f"! {line}", "yellow") for line in note_lines(listing)]
     parts.append(Text(summary_line(listing), "dim"))
@@ -51,4 +53,19 @@ class _Tools:
         for tool in self.tools:
             name = one_line(tool["name"], _MAX_NAME_CHARS)
             yield Text.assemble(f"  {name:<{width}}  ", (one_line(tool["description"], room), "dim"))
+        yield Text("")
+
+
+class _Namespaces:
+    """The globals that plugins bring, one a line, cut to the width."""
+
+    def __init__(self, namespaces: Sequence[Mapping[str, Json]]) -> None:
+        self.namespaces = namespaces
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text.assemble(("namespaces", "bold cyan"), ("  globals that plugins bring", "dim"))
+        width = max(len(each["name"]) for each in self.namespaces)
+        for each in self.namespaces:
+            about = one_line(each["description"], max(options.max_width - width - 5, 20))
+            yield Text.assemble(f"  {printable(each['name']):<{width}}  ", (about, "dim"))
         yield Text("")

@@ -15,8 +15,10 @@ _WHOLE = 1 << 16
 
 
 def catalog_text(listing: Mapping[str, Json]) -> str:
-    """Return one line for each tool: its id and its description."""
-    return table_text(("id", "description"), [(tool["id"], tool["description"]) for tool in listing["tools"]])
+    """Return one line for each tool, its id and its description, and one for each namespace."""
+    rows = [(tool["id"], tool["description"]) for tool in listing["tools"]]
+    rows += [(f"namespaces.{each['name']}", each["description"]) for each in listing["namespaces"]]
+    return table_text(("id", "description"), rows)
 
 
 def failure_lines(listing: Mapping[str, Json]) -> Iterator[str]:
@@ -34,10 +36,11 @@ def note_lines(listing: Mapping[str, Json]) -> Iterator[str]:
 
 
 def summary_line(listing: Mapping[str, Json]) -> str:
-    """Return `18 tools (plugin 3, mcp 8, client 7) from /shop/codemode.toml`."""
+    """Return `18 tools (plugin 3, mcp 8, client 7), 1 namespace from /shop/codemode.toml`."""
     sources = ", ".join(f"{source} {count:,}" for source, count in listing["sources"].items() if count)
     where = f" from {printable(listing['manifest'])}" if listing["manifest"] else "; there is no codemode.toml here"
-    return counted(listing["size"], "tool") + (f" ({sources})" if sources else "") + where
+    namespaces = f", {counted(len(listing['namespaces']), 'namespace')}" if listing["namespaces"] else ""
+    return counted(listing["size"], "tool") + (f" ({sources})" if sources else "") + namespaces + where
 
 
 def origin_of(owner: tuple[str, str], listing: Mapping[str, Json]) -> str:

@@ -219,6 +219,20 @@ def test_a_denied_tool_takes_the_namespace_and_its_text_with_it(environment: dic
     assert "Desk" not in exec_description(denied, environment, tmp_path)
 
 
+@requirement("cli:catalog:list", "namespaces:gate:all-tools")
+def test_the_catalog_lists_the_namespaces_that_cells_see(environment: dict[str, str], tmp_path: Path) -> None:
+    listed: Any = run_command(["-m", str(DESK), "catalog", "list", "--json"], environment, tmp_path).result
+    text = '[tools]\ndeny = ["plugin:desk:escalate"]\n[tools.codeMode]\nenabled = true\n[[plugin]]\nmodule = "desk"\n'
+    denied = own_manifest(tmp_path, text, desk=(MANIFESTS / "desk.py").read_text(encoding="utf-8"))
+    hidden: Any = run_command(["-m", str(denied), "catalog", "list", "--json"], environment, tmp_path).result
+
+    (desk,) = listed["namespaces"]
+    assert (desk["name"], desk["plugin"], len(desk["tools"])) == ("Desk", "desk", 3)
+    assert set(desk["tools"]) <= {tool["id"] for tool in listed["tools"]}
+    assert desk["description"].startswith("The support desk and its tickets. Use Desk.list(")
+    assert hidden["namespaces"] == []
+
+
 THIEF = """
 from codemode.plugins import namespace_tool
 

@@ -22,7 +22,7 @@ TOOL: Json = {
     "parameters": {"type": "object", "properties": {"a": {"type": "number"}}},
 }  # fmt: skip
 LISTING: Json = {
-    "manifest": None, "size": 1, "sources": {"client": 1}, "tools": [TOOL], "ages": {},
+    "manifest": None, "size": 1, "sources": {"client": 1}, "tools": [TOOL], "ages": {}, "namespaces": [],
     "notes": [{"toolId": "client:app:then", "kind": "reserved", "text": "taken"}], "warnings": [],
     "failures": [{"server": "gone", "kind": "offline", "message": "It is not there.", "origin": "x"}],
 }  # fmt: skip

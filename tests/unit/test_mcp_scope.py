@@ -136,6 +136,18 @@ def test_a_file_knows_its_size_in_bytes() -> None:
     assert file["bytes"] == len(file["text"].encode()) == len(file["text"]) + 1
 
 
+@requirement("mcp:scope:files")
+def test_a_server_has_as_many_tools_for_a_cell_as_the_catalog_has_of_it() -> None:
+    """Its operations are tools there, so they count here."""
+    tools = _tools("s", "one", "two", capabilities=("resources", "prompts"))
+    scope = build_guest_scope(tools)
+    index, file = json.loads(scope.files)
+
+    assert len(tools) == 6
+    assert file["description"] == "6 tools of the MCP server s, as MCP.s."
+    assert "MCP.s: 6 tools of s (mcp/s.d.ts)" in index["text"]
+
+
 @requirement("mcp:scope:headers")
 def test_the_scope_carries_headers_and_schemas() -> None:
     """For all, for each server, for each tool."""

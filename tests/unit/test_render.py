@@ -339,6 +339,7 @@ LISTING: dict[str, Json] = {
     "size": 3,
     "sources": {"openclaw": 0, "plugin": 2, "mcp": 1, "client": 0},
     "tools": [tool("get-sum", "mcp", "everything"), tool("list_orders"), tool("refund")],
+    "namespaces": [{"name": "Shop", "plugin": "shop", "description": "The shop, " + "long " * 30, "tools": []}],
     "notes": [{"toolId": "plugin:shop:then", "kind": "reserved", "text": "tools.then is taken"}],
     "failures": [{"server": "gone", "kind": "exited", "message": "It ended with 3.", "stderr": "no\nsuch file"}],
     "warnings": ["server x printed a banner"],
@@ -360,6 +361,7 @@ def test_the_piped_catalog_begins_each_line_with_the_id() -> None:
 
     assert [line.split()[0] for line in lines] == [
         "ID", "mcp:everything:get-sum", "plugin:shop:list_orders", "plugin:shop:refund",
+        "namespaces.Shop",
     ]  # fmt: skip
 
 
