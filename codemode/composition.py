@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from codemode.mcp.connections import McpListing
     from codemode.mcp.shared import SharedServers
     from codemode.namespaces import Namespace, Namespaces
-    from codemode.recording import Player
+    from codemode.recording.player import Player
 
 Invite = Callable[[str, str], None]
 """Asks a person to sign in at the server of this name, at this address."""
@@ -146,7 +146,8 @@ def _know(definitions: object, box: Toolbox) -> Toolbox:
 
 
 def _replay(path: Path, redactor: Redactor) -> Toolbox:
-    from codemode.recording import Player, load_recording  # few runs are replayed
+    from codemode.recording.file import load_recording  # few runs are replayed
+    from codemode.recording.player import Player
 
     path = path.absolute()
     recording = load_recording(path)
@@ -158,7 +159,8 @@ def _replay(path: Path, redactor: Redactor) -> Toolbox:
         from codemode.mcp.scope import build_guest_scope  # a cell without servers need not wait for it
 
         catalog = catalog.with_scope(build_guest_scope(tool for tool in catalog.tools if tool.source == "mcp"))
-    return Toolbox(Manifest(path=path), config, catalog, policy, redactor, player=player)
+    box = Toolbox(Manifest(path=path), config, catalog, policy, redactor, player=player)
+    return _add_prompts(box._replace(namespaces=player.namespaces))
 
 
 def _add_tools(stack: AsyncExitStack, box: Toolbox) -> Toolbox:
@@ -337,26 +339,29 @@ def build_parts(setup: Setup, box: Toolbox, pool: WorkerPool, store: Store) -> P
     box = box._replace(config=box.config._replace(limits=limits))
     if box.player is not None:
         box.player.recall = store.events
+    executor, namespaces = _build_executor(setup, box, journal)
     return Parts(
         pool=pool,
         around=Surroundings(store, journal, box.redactor, setup.may_ask),
         catalog=box.catalog,
         policy=box.policy,
-        executor=_build_executor(setup, box, journal),
+        executor=executor,
         config=box.config,
         hooks=box.hooks,
         manifest=str(box.manifest.path) if box.manifest.path else None,
-        namespaces=box.namespaces,
+        namespaces=namespaces,
     )
 
 
-def _build_executor(setup: Setup, box: Toolbox, journal: Journal) -> Executor:
+def _build_executor(setup: Setup, box: Toolbox, journal: Journal) -> "tuple[Executor, Namespaces | None]":
+    """Return who carries calls out, and the namespaces; a recorder hears of both."""
     executor = Executor(box.redactor, box.policy, box.hooks, journal.record)
     if setup.record is None:
-        return executor
-    from codemode.recording import Recorder, describe_toolbox  # few runs are recorded
+        return executor, box.namespaces
+    from codemode.recording.file import describe_toolbox  # few runs are recorded
+    from codemode.recording.recorder import HeardNamespaces, Recorder
 
     lines = describe_toolbox(box.config, box.variables, box.catalog.tools)
     recorder = Recorder(executor, setup.record, lines, box.redactor)
     journal.listeners.append(recorder.heed)
-    return recorder
+    return recorder, HeardNamespaces(box.namespaces, recorder) if box.namespaces is not None else None

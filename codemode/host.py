@@ -177,7 +177,7 @@ class Errand:
         """
         request = self._request
         if request.get("replay"):
-            from codemode.recording import check_recording  # few runs are replayed
+            from codemode.recording.file import check_recording  # few runs are replayed
 
             return check_recording(Path(request["replay"]))
         if request["op"] == "exec":

@@ -81,6 +81,11 @@ class Namespace(NamedTuple):
     create_scope: CreateScope
     prompt: str | None = None
 
+    @property
+    def about(self) -> str:
+        """What it says of itself, as one line."""
+        return " ".join(f"{self.description} {self.prompt or ''}".split())
+
     def find_tools(self, catalog: Catalog) -> dict[str, ToolSpec] | None:
         """Return the required tools by name; None, for an invisible namespace, unless all are there and its plugin's.
 
@@ -114,18 +119,22 @@ def check_global_name(name: str, where: Where) -> None:
 
 
 class Namespaces:
-    """The registered namespaces of a session; which of them a run sees depends on its catalog."""
+    """The namespaces of a session, as they are `registered`; which of them a run sees depends on its catalog."""
 
     def __init__(self, registered: Iterable[Namespace] = ()) -> None:
         """Keep registrations that are different in id and global name."""
-        self._registered = tuple(registered)
+        self.registered = tuple(registered)
+
+    def visible(self, catalog: Catalog) -> tuple[Namespace, ...]:
+        """Return those whose tools are all in a catalog."""
+        return tuple(each for each in self.registered if each.find_tools(catalog) is not None)
 
     def prompts(self, catalog: Catalog) -> tuple[str, ...]:
         """Return what `exec`'s description says of the visible ones.
 
         Contract: namespaces:prompt:only-visible
         """
-        return tuple(_prompt(each) for each in self._registered if each.find_tools(catalog) is not None)
+        return tuple(_prompt(each) for each in self.visible(catalog))
 
     async def open(self, catalog: Catalog, context: RunContext) -> tuple[Catalog, Json]:
         """Make the scopes of a new run.
@@ -139,7 +148,7 @@ class Namespaces:
 
         Contract: namespaces:scope:once, namespaces:scope:before-guest
         """
-        found = [(each, each.find_tools(catalog)) for each in self._registered]
+        found = [(each, each.find_tools(catalog)) for each in self.registered]
         scopes = [await _open(each, tools, context) for each, tools in found if tools is not None]
         if not scopes:
             return catalog, None
@@ -159,7 +168,7 @@ class Namespaces:
         Contract: namespaces:wait:same, namespaces:wait:tool-gone
         """
         targets = dict(catalog.scope.targets)
-        for namespace in self._registered:
+        for namespace in self.registered:
             for path, stored in written.get(namespace.id, {}).items():
                 tool = catalog.tool(namespace.tool_id(stored["tool"]))
                 if tool is not None:

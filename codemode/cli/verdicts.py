@@ -56,7 +56,7 @@ def _gather(terminal: Terminal, options: SmokeOptions) -> list[Case]:
     if options.replay and named:
         raise InvalidInput("--replay and a manifest were both given; a recording brings its own catalog")
     if options.replay:
-        from codemode.recording import check_recording  # few runs are replayed
+        from codemode.recording.file import check_recording  # few runs are replayed
 
         return gather_cases(options.paths, check_recording(options.replay), options.wanted)
     return gather_cases(options.paths, Path(named) if named else None, options.wanted)

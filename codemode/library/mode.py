@@ -25,7 +25,7 @@ from codemode.library.functions import ToolLike, entry_of
 from codemode.mcp.shared import SharedServers
 from codemode.payload.messages import ChatRequest, ToolResult, ToolUse
 from codemode.payload.providers import Provider, build_direct_tools, build_payload, parse_provider
-from codemode.recording import check_recording
+from codemode.recording.file import check_recording
 from codemode.runs import RunState
 from codemode.session import Identity, Session
 from codemode.store.database import Database

@@ -151,3 +151,22 @@ def test_a_recording_can_be_looked_at_as_a_catalog(folder: Folder) -> None:
     assert status == 0
     assert "client:app:greet" in [tool["id"] for tool in listing["tools"]]
     assert any(tool["id"].startswith("mcp:shelf:") for tool in listing["tools"])
+
+
+@requirement("recording:replay:namespaces")
+def test_a_run_with_a_plugins_namespace_is_replayed_where_the_plugin_is_not(folder: Folder) -> None:
+    """Recorded with the plugin of the page, over a wait; replayed from a folder that has the file alone."""
+    cell = "await yield_control(); return [Tickets.queue.name, await Tickets.change.close(7), await Tickets.list()]"
+    plugin = ROOT / "tests" / "support" / "page_plugin.py"
+    (folder.path / "page_plugin.py").write_text(plugin.read_text())
+    (folder.path / "desk.toml").write_text('[[plugin]]\nid = "desk"\nmodule = "page_plugin"\n')
+    recorded = folder.run("-m", "desk.toml", "run", "--wait", "-e", cell, "--record", "calls.jsonl")
+    other = folder.elsewhere()
+    replayed = folder.run("run", "--wait", "-e", cell, "--replay", "calls.jsonl", cwd=other)
+    again = folder.run("run", "-e", "return await Tickets.change.close(8)", "--replay", "calls.jsonl", cwd=other)
+
+    assert recorded[0] == 0, recorded
+    assert (replayed[0], replayed[1]["value"]) == (0, recorded[1]["value"])
+    assert recorded[1]["value"][:2] == ["support", {"number": 7, "state": "closed"}]
+    assert again[1]["code"] == "nested_tool_failed"
+    assert "no answer for Tickets.change.close with [8]; recorded: [7] (once)" in again[1]["error"]

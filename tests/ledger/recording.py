@@ -11,6 +11,14 @@ REQUIREMENTS = {
         "ours",
         "What was refused is recorded as the cell saw it; interrupted calls are not.",
     ),
+    "recording:record:namespaces": (
+        "issue 5",
+        "A recording holds what runs saw of plugins' namespaces, and what their mappers made of arguments.",
+    ),
+    "recording:replay:namespaces": (
+        "issue 5",
+        "A replayed cell reaches the namespaces of plugins as it did, without the plugins and as strictly.",
+    ),
     "recording:record:waits": ("ours", "A wait goes on with the recording of its run."),
     "recording:replay:servers": (
         "contract 12",

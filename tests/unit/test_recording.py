@@ -16,10 +16,16 @@ from codemode.core.limits import Limits
 from codemode.core.redact import Redactor
 from codemode.core.types import CodeModeResult, RunContext
 from codemode.executor import Executor
-from codemode.recording import Player, RecordedCall, Recorder, Recording, check_recording, load_recording
+from codemode.recording.file import Lead, RecordedCall, RecordedMapping, Recording, check_recording, load_recording
+from codemode.recording.player import Player
+from codemode.recording.recorder import Recorder
 from tests.requirements import requirement
 
 CONTEXT = RunContext("main", "default", "", "cm_run", "ar_run")
+SHOWN = (
+    '{"type":"namespace","run":1,"id":"d","plugin":"p","globalName":"D","description":"","tools":["t"],'
+    '"scope":%s,"calls":[]}'
+)
 ADD = {
     "type": "tool",
     "id": "client:app:add",
@@ -292,6 +298,158 @@ async def test_search_and_describe_answer_from_the_recording(tmp_path: Path) -> 
         assert replayed.telemetry["catalogSize"] == 1
 
 
+# ---- namespaces ----
+
+DESK = """
+import os
+
+SEEN = []
+
+def close(number, note=""):
+    "Close a ticket."
+    return f"closed {number} {note}"
+
+def tickets():
+    "List the tickets."
+    return [7, 8]
+
+def create_scope(context):
+    SEEN.append(context.run_id)
+    return {
+        "cells": len(SEEN),
+        "key": os.environ.get("SESAME", "none"),
+        "all": namespace_tool("tickets"),
+        "change": [{"close": namespace_tool("close", lambda args: {"number": args[0], "note": context.session_key})}],
+    }
+
+from codemode.plugins import namespace_tool
+
+def register(plugin):
+    plugin.tool("tickets", tickets, description="Lists the tickets.")
+    plugin.tool("close", close, description="Closes a ticket.")
+    plugin.namespace("desk", global_name="Desk", description="The desk.", prompt="Use Desk.all().",
+                     required_tool_names=["tickets", "close"], create_scope=create_scope)
+"""
+DESK_CELL = """
+const wrong = await Desk.change[0].close().catch((error) => [error.code, error.message]);
+return [Desk.cells, namespaces.Desk.key, await Desk.all(), await Desk.change[0].close(7), wrong];
+"""
+
+
+def desk(folder: Path, name: str) -> Path:
+    """Write a manifest with a plugin of this name, which is imported once in a process."""
+    (folder / f"{name}.py").write_text(DESK)
+    (folder / "codemode.toml").write_text(f'[[plugin]]\nid = "front"\nmodule = "{name}"\n')
+    return folder / "codemode.toml"
+
+
+@requirement("recording:record:namespaces", "recording:replay:namespaces")
+async def test_a_namespace_is_replayed_without_its_plugin(tmp_path: Path) -> None:
+    """Its values, its calls, what its mappers made or refused, its words in the description of exec."""
+    path = tmp_path / "calls.jsonl"
+    async with CodeMode(desk(tmp_path, "desk_once"), record=path, session="till", enabled=True) as code_mode:
+        seen = value_of(await code_mode.exec(DESK_CELL))
+        ids, words = code_mode.telemetry["nestedToolIds"], code_mode.surface()[0].description
+    recorded = path.read_text()
+    async with CodeMode(replay=path, enabled=True) as replayed:
+        assert value_of(await replayed.exec(DESK_CELL)) == seen
+        assert replayed.telemetry["nestedToolIds"] == ids
+        assert replayed.surface()[0].description == words
+
+    assert seen[:4] == [1, "none", [7, 8], "closed 7 till"]
+    assert seen[4][0] == "nested_tool_failed"
+    assert "Desk.change.0.close cannot take these arguments" in seen[4][1]
+    assert "The desk." in words
+    assert [line["type"] for line in map(json.loads, recorded.splitlines()[1:])] == [
+        "tool",
+        "tool",
+        "namespace",
+        "mapped",
+        "mapped",
+        "call",
+        "call",
+    ]
+
+
+@requirement("recording:replay:strict", "recording:replay:namespaces")
+async def test_a_use_of_a_namespace_that_was_not_recorded_fails_and_says_what_was(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    async with CodeMode(desk(tmp_path, "desk_strict"), record=path) as code_mode:
+        await code_mode.exec("return [await Desk.change[0].close(7), await Desk.all()]")
+    said = "const said = (promise) => promise.catch((error) => error.message);"
+    tries = "Desk.change[0].close(8), Desk.all({state: 'new'}), Desk.all(), Desk.all()"
+    async with CodeMode(replay=path) as replayed:
+        found = value_of(await replayed.exec(f"{said} return Promise.all([{tries}].map(said))"))
+
+    assert found[0] == "calls.jsonl has no answer for Desk.change.0.close with [8]; recorded: [7] (once)"
+    assert "has no answer for plugin:front:tickets with" in found[1]
+    assert found[2] == [7, 8]
+    assert "is asked once more" in found[3]
+
+
+@requirement("recording:record:redacted", "recording:replay:secrets", "recording:record:namespaces")
+async def test_what_a_namespace_shows_and_takes_is_redacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A masked argument finds the input that a mapper made of the real one."""
+    monkeypatch.setenv("SESAME", "open-sesame-4711")
+    path = tmp_path / "calls.jsonl"
+    manifest = desk(tmp_path, "desk_secret")
+    with manifest.open("a") as file:
+        file.write('[[tool]]\nname = "needs"\ndescription = "Needs it."\ncommand = ["echo", "${SESAME}"]\n')
+    cell = "return [Desk.key, await Desk.change[0].close(Desk.key)]"
+    async with CodeMode(manifest, record=path, session="till") as code_mode:
+        assert value_of(await code_mode.exec(cell)) == ["open-sesame-4711", "closed open-sesame-4711 till"]
+    monkeypatch.delenv("SESAME")
+    async with CodeMode(replay=path) as replayed:
+        assert value_of(await replayed.exec(cell)) == ["[redacted]", "closed [redacted] till"]
+
+    assert "sesame-4711" not in path.read_text()
+
+
+@requirement("recording:replay:namespaces")
+async def test_each_run_sees_what_the_run_of_its_number_saw(tmp_path: Path) -> None:
+    """A scope that changes from run to run is written for each; beyond the last there is no other."""
+    path = tmp_path / "calls.jsonl"
+    async with CodeMode(desk(tmp_path, "desk_runs"), record=path) as code_mode:
+        recorded = [value_of(await code_mode.exec("return Desk.cells")) for _ in range(2)]
+    async with CodeMode(replay=path) as replayed:
+        assert [value_of(await replayed.exec("return Desk.cells")) for _ in range(3)] == [1, 2, 2]
+
+    assert recorded == [1, 2]
+
+
+@requirement("recording:record:waits", "recording:record:namespaces", "recording:replay:across-processes")
+async def test_a_run_with_namespaces_is_recorded_and_replayed_over_several_sessions(tmp_path: Path) -> None:
+    """The wait that records reopens what the exec opened; the wait that replays needs no plugin either."""
+    path, store, manifest = tmp_path / "calls.jsonl", tmp_path / "runs.db", desk(tmp_path, "desk_waits")
+    cell = "const a = await Desk.change[0].close(1); await yield_control(); return [a, await Desk.change[0].close(2)]"
+    async with CodeMode(manifest, record=path, store=store, session="s") as code_mode:
+        waiting = await code_mode.exec(cell)
+        assert isinstance(waiting, Waiting)
+    async with CodeMode(manifest, record=path, store=store, session="s") as code_mode:
+        assert value_of(await code_mode.wait(waiting.run_id)) == ["closed 1 s", "closed 2 s"]
+    async with CodeMode(replay=path, store=store, session="r") as replayed:
+        waiting = await replayed.exec(cell)
+        assert isinstance(waiting, Waiting)
+    async with CodeMode(path, store=store, session="r") as resumed:
+        assert value_of(await resumed.wait(waiting.run_id)) == ["closed 1 s", "closed 2 s"]
+
+
+@requirement("recording:replay:namespaces")
+def test_arguments_that_led_to_several_inputs_lead_to_the_one_that_has_an_answer_left() -> None:
+    lead = Lead(("Sum", "add"), "add", is_mapped=True)
+    mappings = tuple(RecordedMapping(lead.path, [], {"n": n}) for n in (1, 2))
+    calls = (called(1, {"n": 1}, "first"), called(2, {"n": 2}, "second"))
+    recording = Recording(CodeModeConfig(True), (ADD,), calls, mappings=mappings)
+    player = Player(recording, "calls.jsonl", Redactor())
+    given = []
+    for _ in range(2):
+        given.append(player.map(lead, "client:app:add", []))
+        player.answer("client:app:add", given[-1], CONTEXT)
+
+    assert given == [{"n": 1}, {"n": 2}]
+    assert player.map(lead, "client:app:add", []) == {"n": 1}
+
+
 # ---- the file ----
 
 
@@ -317,6 +475,8 @@ def test_only_a_recording_is_replayed(tmp_path: Path, text: str | None, says: st
         (['{"recording":1}', "", '{"type":"cal"}'], 'type in .*calls.jsonl:3: found "cal"; allowed'),
         (['{"recording":1}', '{"type":"tool","id":"x"}'], "name"),
         (['{"recording":1}', '{"type":"call","call":1,"tool":"x","input":{}}'], "either a value or an error"),
+        (['{"recording":1}', '{"type":"mapped","path":["a"],"arguments":[]}'], "either an input or an error"),
+        (['{"recording":1}', SHOWN % '["o",{"a":["x"]}]'], "scope in .*calls.jsonl:2: allowed is"),
     ],
 )
 def test_a_line_that_is_not_right_is_named(tmp_path: Path, lines: list[str], says: str) -> None:

@@ -1,0 +1,210 @@
+"""Writing a recording: what cells ask and get, refusals included, and what they see of namespaces.
+
+`Recorder` stands before the executor, `HeardNamespaces` in the place of a session's namespaces. The
+file is whole whenever a result is told.
+"""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from codemode.catalog import Catalog
+from codemode.core.errors import InvalidConfig, InvalidInput, NestedToolFailed, RuntimeUnavailable
+from codemode.core.events import Event, RunEnded, WaitStarted
+from codemode.core.redact import Redactor
+from codemode.core.types import PATH_SEPARATOR, Json, RunContext, ToolSpec
+from codemode.executor import Executor, Method, ToolOutcome
+from codemode.manifest import is_recording
+from codemode.namespaces import Namespaces
+from codemode.recording.file import Lead, RecordedCall, RecordedMapping, RecordedNamespace, load_recording
+
+
+class _Heard(NamedTuple):
+    """What was heard so far, in the order of the file; a call stands beside the number of its run."""
+
+    namespaces: list[RecordedNamespace]
+    mappings: list[RecordedMapping]
+    calls: list[tuple[int, RecordedCall]]
+
+
+class Recorder(Executor):
+    """An executor that writes down what another one answers."""
+
+    def __init__(self, inner: Executor, path: Path, lines: Sequence[dict[str, Json]], redactor: Redactor) -> None:
+        """Write the beginning of the file, over what was there.
+
+        Args:
+            inner: Who really calls.
+            path: Where to write.
+            lines: Head and tools, from `describe_toolbox`.
+            redactor: Masks what is written.
+
+        Raises:
+            InvalidConfig: Nothing can be written there.
+        """
+        super().__init__(redactor)
+        self._inner = inner
+        self._path = path
+        self._lines = list(lines)
+        self._heard = _Heard([], [], [])
+        self._runs: dict[str, int] = {}
+        self._is_told = False
+        self._earlier = load_recording(path) if is_recording(path) else None
+        try:
+            self.save()
+        except RuntimeUnavailable as error:
+            raise InvalidConfig(error.message) from error
+
+    async def call(
+        self,
+        tool: ToolSpec,
+        input: Json,  # noqa: A002  # the contract's word
+        context: RunContext,
+        *,
+        method: Method = "call",
+        approved: bool = False,
+    ) -> ToolOutcome:
+        """Have the call made, and write down what came of it; one that was interrupted has no answer.
+
+        Raises:
+            NestedToolFailed: As the executor.
+            ApprovalNeeded: As the executor; it is written down once it was decided.
+
+        Contract: recording:record:refusals
+        """
+        given = {} if input is None else input
+        try:
+            outcome = await self._inner.call(tool, input, context, method=method, approved=approved)
+        except NestedToolFailed as error:
+            self._add(context, tool, given, error=error.message)
+            raise
+        self._add(context, tool, given, value=json.loads(outcome.text))
+        return outcome
+
+    def number(self, run_id: str) -> int:
+        """Return which run of the recording this is, from 0."""
+        return self._runs.setdefault(run_id, len(self._runs))
+
+    def add_namespace(self, opened: RecordedNamespace) -> None:
+        """Write down what a run sees of a namespace, unless the run before it saw the same.
+
+        Contract: recording:record:namespaces
+        """
+        known = [each for each in self._heard.namespaces if each.id == opened.id]
+        if not known or known[-1]._replace(run=opened.run) != opened:
+            self._heard.namespaces.append(opened)
+
+    def add_mapping(self, mapping: RecordedMapping) -> None:
+        """Write down what a mapper made of a cell's arguments, unless that is known.
+
+        Contract: recording:record:namespaces
+        """
+        if mapping not in self._heard.mappings:
+            self._heard.mappings.append(mapping)
+
+    def heed(self, event: Event) -> None:
+        """Write the file when a result is told; a `wait` goes on with what the file held before.
+
+        Contract: recording:record:waits
+        """
+        if isinstance(event, WaitStarted) and not self._runs and self._earlier is not None:
+            earlier = self._earlier
+            calls = [(0, call) for call in earlier.calls]
+            self._heard = _Heard(list(earlier.namespaces), list(earlier.mappings), calls)
+        self.number(event.run_id)
+        if isinstance(event, RunEnded):
+            self._is_told = True
+            self.save()
+
+    def save(self) -> None:
+        """Write all of it, redacted, in the order in which the calls were made.
+
+        Raises:
+            RuntimeUnavailable: It cannot be written.
+
+        Contract: recording:record:redacted, recording:format:diffable
+        """
+        heard = self._heard
+        calls = [call for _, call in sorted(heard.calls, key=lambda each: (each[0], each[1].number))]
+        rows = [*self._lines, *(each.to_json() for each in heard.namespaces)]
+        rows += [*(each.to_json() for each in heard.mappings), *(each.to_json() for each in calls)]
+        text = "".join(json.dumps(self._redactor.value(row), ensure_ascii=False) + "\n" for row in rows)
+        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(self._path)
+        except OSError as error:
+            raise RuntimeUnavailable(f"cannot write the recording {self._path}: {error.strerror}") from error
+
+    def _add(self, context: RunContext, tool: ToolSpec, given: Json, **came: Any) -> None:
+        call = RecordedCall(int(context.call_id or 0), tool.id, given, **came)
+        self._heard.calls.append((self.number(context.run_id), call))
+        if self._is_told:  # it settled after its run's result: nobody writes it later
+            self.save()
+
+
+class HeardNamespaces(Namespaces):
+    """The namespaces of a session, which tell a recorder what runs see of them and what mappers make."""
+
+    def __init__(self, inner: Namespaces, recorder: Recorder) -> None:
+        """Stand for a session's namespaces."""
+        super().__init__(inner.registered)
+        self._recorder = recorder
+
+    async def open(self, catalog: Catalog, context: RunContext) -> tuple[Catalog, Json]:
+        """Make the scopes of a new run, and write them down.
+
+        Raises:
+            InvalidConfig: As without a recorder.
+        """
+        opened, written = await super().open(catalog, context)
+        nodes = {face["name"]: face["node"] for face in json.loads(opened.scope.namespaces)}
+        for each in self.registered:
+            if each.id in (written or {}):
+                leads = (_lead(path, stored) for path, stored in written[each.id].items())
+                self._recorder.add_namespace(
+                    RecordedNamespace(
+                        self._recorder.number(context.run_id) + 1,
+                        each.id,
+                        each.plugin_id,
+                        each.global_name,
+                        each.description,
+                        each.prompt,
+                        each.required_tool_names,
+                        nodes[each.global_name],
+                        tuple(leads),
+                    )
+                )
+        return self._listen(opened, written), written
+
+    def reopen(self, catalog: Catalog, written: Json, context: RunContext) -> Catalog:
+        """Return the catalog with the paths of an earlier process, and go on listening."""
+        return self._listen(super().reopen(catalog, written, context), written)
+
+    def _listen(self, catalog: Catalog, written: Json) -> Catalog:
+        targets = dict(catalog.scope.targets)
+        mapped = (path for each in (written or {}).values() for path, stored in each.items() if stored["mapper"])
+        for path in mapped:
+            if path in targets:
+                targets[path] = targets[path]._replace(to_input=self._heard(path, targets[path].to_input))
+        return catalog.with_scope(catalog.scope._replace(targets=targets))
+
+    def _heard(self, path: str, to_input: Callable[[list[Json]], Json]) -> Callable[[list[Json]], Json]:
+        segments = tuple(path.split(PATH_SEPARATOR))
+
+        def heard(arguments: list[Json]) -> Json:
+            try:
+                given = to_input(arguments)
+            except InvalidInput as error:
+                self._recorder.add_mapping(RecordedMapping(segments, arguments, error=error.message))
+                raise
+            self._recorder.add_mapping(RecordedMapping(segments, arguments, given))
+            return given
+
+        return heard
+
+
+def _lead(path: str, stored: dict[str, Json]) -> Lead:
+    return Lead(tuple(path.split(PATH_SEPARATOR)), stored["tool"], stored["mapper"] is not None)
