@@ -24,7 +24,7 @@ class Expanded(NamedTuple):
     secrets: frozenset[str] = frozenset()
 
 
-def interpolate(text: str, where: str, variables: Mapping[str, str] | None = None) -> Expanded:
+def interpolate(text: str, where: str, variables: Mapping[str, str] | None = None, otherwise: str = "") -> Expanded:
     """Fill the placeholders of one text.
 
     A default is used where the variable is unset or empty, as a shell does; being written in the
@@ -35,6 +35,7 @@ def interpolate(text: str, where: str, variables: Mapping[str, str] | None = Non
         text: What the file says, such as `Bearer ${TOKEN}`.
         where: Key and file for the error, such as `tool.pay.http.url in /shop/codemode.toml`.
         variables: What the names stand for; the process environment when left out.
+        otherwise: What else can be done about a variable that is not set, such as `leave it out`.
 
     Raises:
         InvalidConfig: A variable is unset and has no default, or a placeholder is malformed.
@@ -57,31 +58,43 @@ def interpolate(text: str, where: str, variables: Mapping[str, str] | None = Non
         if has_default and not value:
             return default
         if value is None:
-            raise InvalidConfig(f"{where}: the variable {name} is not set; set it, or write ${{{name}:-default}}.")
+            ways = (
+                f"set it, write ${{{name}:-default}}, or {otherwise}"
+                if otherwise
+                else f"set it, or write ${{{name}:-default}}"
+            )
+            raise InvalidConfig(f"{where}: the variable {name} is not set; {ways}.")
         secrets.add(value)
         return value
 
     return Expanded(_PLACEHOLDER.sub(fill, text) if "$" in text else text, frozenset(secrets - {""}))
 
 
-def interpolate_value(value: Json, where: str, variables: Mapping[str, str] | None = None) -> Expanded:
+def interpolate_value(
+    value: Json, where: str, variables: Mapping[str, str] | None = None, otherwise: str = ""
+) -> Expanded:
     """Fill the placeholders of every text inside a JSON value; keys stay as they are.
 
     Args:
         value: Any JSON value, such as `["curl", "${URL}"]`.
         where: Key and file of the whole value; members add `[0]` or `.name` to the key.
         variables: As for `interpolate`.
+        otherwise: The same.
 
     Raises:
         InvalidConfig: As `interpolate` does.
     """
     if isinstance(value, str):
-        return interpolate(value, where, variables)
+        return interpolate(value, where, variables, otherwise)
     if isinstance(value, list):
-        items = [interpolate_value(item, _inside(where, f"[{at}]"), variables) for at, item in enumerate(value)]
+        items = [
+            interpolate_value(item, _inside(where, f"[{at}]"), variables, otherwise) for at, item in enumerate(value)
+        ]
         return Expanded([item.value for item in items], frozenset().union(*(item.secrets for item in items)))
     if isinstance(value, dict):
-        members = {key: interpolate_value(item, _inside(where, f".{key}"), variables) for key, item in value.items()}
+        members = {
+            key: interpolate_value(item, _inside(where, f".{key}"), variables, otherwise) for key, item in value.items()
+        }
         secrets = frozenset().union(*(member.secrets for member in members.values()))
         return Expanded({key: member.value for key, member in members.items()}, secrets)
     return Expanded(value)

@@ -80,6 +80,7 @@ _TYPES: dict[str, Transport] = {
 _BAD_NAME = re.compile(r"[:\x00-\x1f\x7f]|^\s*$")
 _VARIABLE = re.compile(r"\$\{(?:env:)?([^}]*?)(?::-[^}]*)?\}")
 _INPUT = re.compile(r"\$\{input:([^}]*)\}")
+_WITHOUT = 'go on without this server by setting its "enabled" to false'
 _INHERITED = frozenset(
     {
         "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST", "HOME", "LANG",
@@ -235,7 +236,7 @@ def resolve(spec: ServerSpec, environment: Mapping[str, str] = os.environ) -> Re
     secrets: set[str] = set()
 
     def fill(key: str, value: Json) -> Json:
-        expanded = interpolate_value(value, str(spec.where.at(key)), variables)
+        expanded = interpolate_value(value, str(spec.where.at(key)), variables, _WITHOUT)
         secrets.update(expanded.secrets)
         return expanded.value
 

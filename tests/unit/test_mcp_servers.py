@@ -350,8 +350,9 @@ def test_an_unset_variable_is_an_error_that_names_variable_key_and_file(table: d
 
     with pytest.raises(InvalidConfig) as caught:
         resolve(spec, {})
-    assert caught.value.message.startswith(
-        f"mcp.servers.shop.{place} in /shop/codemode.toml: the variable NO is not set"
+    assert caught.value.message == (
+        f"mcp.servers.shop.{place} in /shop/codemode.toml: the variable NO is not set; set it, write ${{NO:-default}}, "
+        'or go on without this server by setting its "enabled" to false.'
     )
 
 
