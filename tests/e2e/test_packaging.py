@@ -159,6 +159,21 @@ def test_a_package_that_is_not_the_locked_one_is_refused(tmp_path: Path) -> None
     assert not (root / ASSETS).exists()
 
 
+@requirement("packaging:assets:failure")
+def test_a_parser_that_the_bundler_does_not_know_is_refused(tmp_path: Path) -> None:
+    """What is rewritten in sucrase must be there once, or another version would be rewritten wrongly."""
+    root = copy_inputs(tmp_path)
+    bundler = root / GUEST / "bundle.mjs"
+    script = bundler.read_text(encoding="utf-8")
+    assert script.count('"if (tsIsStartOfFunctionType())"') == 1
+    bundler.write_text(script.replace('"if (tsIsStartOfFunctionType())"', '"if (of(another, version))"'), encoding="utf-8")
+    done = run(sys.executable, "hatch_build.py", cwd=root, env=dict(os.environ))
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "sucrase's plugins/typescript.js has 0 of if (of(another, version))" in done.stderr
+    assert not (root / ASSETS).exists()
+
+
 @requirement("packaging:assets:node")
 def test_the_hook_asks_for_node_only_where_it_is_needed(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -12,13 +12,12 @@
 // some syntax that it does not support: `refuse` finds it by token beforehand. Its inner modules
 // are used, not its front door, so that one parse serves check and transform.
 
-import { HelperManager } from "./node_modules/sucrase/dist/esm/HelperManager.js";
-import NameManager from "./node_modules/sucrase/dist/esm/NameManager.js";
 import TokenProcessor from "./node_modules/sucrase/dist/esm/TokenProcessor.js";
 import { parse } from "./node_modules/sucrase/dist/esm/parser/index.js";
 import { ContextualKeyword as word } from "./node_modules/sucrase/dist/esm/parser/tokenizer/keywords.js";
 import { TokenType as tt } from "./node_modules/sucrase/dist/esm/parser/tokenizer/types.js";
 import RootTransformer from "./node_modules/sucrase/dist/esm/transformers/RootTransformer.js";
+import TypeScriptTransformer from "./node_modules/sucrase/dist/esm/transformers/TypeScriptTransformer.js";
 
 globalThis.transform = (request) => {
   const { source } = JSON.parse(request);
@@ -32,7 +31,7 @@ globalThis.transform = (request) => {
 globalThis.mapPositions = (request) => {
   const { source, positions } = JSON.parse(request);
   const cell = parseCell(source);
-  const { code, mappings } = runTransform(cell);
+  const { code, mappings } = new Stripper(cell, true).transform();
   return JSON.stringify({
     positions: positions.map(([line, column]) => {
       const offset = originalOffset(offsetOf(code, line, column), mappings, cell.tokens);
@@ -44,7 +43,7 @@ globalThis.mapPositions = (request) => {
 
 function strip(source) {
   const cell = parseCell(source);
-  return firstRefusal(source, cell) ?? { code: runTransform(cell).code };
+  return firstRefusal(source, cell) ?? { code: new Stripper(cell, false).transform().code };
 }
 
 // A cell may be one expression that cannot be a statement, such as an unnamed function or
@@ -91,7 +90,20 @@ function parseTokens(text) {
 
 // Types that ended a statement leave a semicolon, or the lines around them would run together:
 // `const a = 1 \n interface B {} \n (c)` and `const a = 1 as B \n (c)` must not become `1(c)`.
+// What stays as it is, most of every cell, is copied by runs of tokens: sucrase asks each of its
+// transformers about each token, and a text that grows by tokens is copied for each.
 class Stripper extends RootTransformer {
+  constructor(cell, isMapped) {
+    const tokens = new Tokens(cell, isMapped);
+    super({ tokenProcessor: tokens, nameManager: NAMES }, [], false, { disableESTransforms: true });
+    this.typescript = new TypeScriptTransformer(this, tokens, false);
+  }
+
+  transform() {
+    this.processBalancedCode();
+    return this.tokens.finish();
+  }
+
   processPossibleTypeRange() {
     const start = this.tokens.currentIndex();
     const removed = super.processPossibleTypeRange();
@@ -99,29 +111,125 @@ class Stripper extends RootTransformer {
     return removed;
   }
 
-  // Most tokens are copied: asking each transformer about each of them took half of the time.
+  processBalancedCode() {
+    const { tokens } = this.tokens;
+    let [braces, parens] = [0, 0];
+    for (let index = this.tokens.currentIndex(); index < tokens.length; index++) {
+      const { type, isType, contextualKeyword } = tokens[index];
+      if (type === tt.parenL) parens++;
+      else if (type === tt.braceL || type === tt.dollarBraceL) braces++;
+      else if ((type === tt.parenR && parens-- === 0) || (type === tt.braceR && braces-- === 0)) {
+        this.tokens.copyUntil(index);
+        return;
+      }
+      const mayBeTyped = isType || contextualKeyword === word._async || TYPED[type >>> 10] > 0;
+      if (mayBeTyped && isTyped(tokens, index)) {
+        this.tokens.copyUntil(index);
+        this.processToken();
+        index = this.tokens.currentIndex() - 1;
+      }
+    }
+    this.tokens.copyUntil(tokens.length);
+  }
+
   processToken() {
-    const { type, isType, contextualKeyword } = this.tokens.currentToken();
-    if (isType || TYPED.has(type) || contextualKeyword === word._async) super.processToken();
-    else this.tokens.copyToken();
+    this.tokens.settle();
+    if (!isTyped(this.tokens.tokens, this.tokens.currentIndex())) this.tokens.copyToken();
+    else if (this.tokens.matches1(tt._class)) this.processClass();
+    else if (!this.typescript.process()) this.tokens.copyToken();
   }
 
   endsStatement(start, end) {
     const { code, tokens } = this.tokens;
-    const isCast = [word._as, word._satisfies].includes(tokens[start].contextualKeyword);
-    const goesOn = CONTINUING.includes(tokens[end].type) && !isOnSameLine(code, tokens, end - 1);
-    return (isCast && goesOn) || tokens.slice(start, end).some((token, index) => {
-      const isAlias = [word._interface, word._type].includes(token.contextualKeyword);
-      return token.type === tt._declare || (isAlias && isNameOnSameLine(code, tokens, start + index));
-    });
+    const { contextualKeyword } = tokens[start];
+    const isCast = contextualKeyword === word._as || contextualKeyword === word._satisfies;
+    if (isCast && CONTINUING.includes(tokens[end].type) && !isOnSameLine(code, tokens, end - 1)) return true;
+    for (let index = start; index < end; index++) {
+      const { type, contextualKeyword } = tokens[index];
+      const isAlias = contextualKeyword === word._interface || contextualKeyword === word._type;
+      if (type === tt._declare || (isAlias && isNameOnSameLine(code, tokens, index))) return true;
+    }
+    return false;
   }
 }
 
-// Tokens that can begin something typed although they are no type: `class`, `) :`, `public`, `x!`.
-const TYPED = new Set([
+// The names that it invents are those of helpers for old engines, and none is used.
+const NAMES = { claimFreeName: (name) => name };
+
+// The tokens and the text that they become. A text that grows by tokens is copied for each, so
+// what is long enough is put aside, but where positions in it are wanted.
+class Tokens extends TokenProcessor {
+  constructor({ text, tokens }, isMapped) {
+    super(text, tokens, false, true, null);
+    this.isMapped = isMapped;
+    this.settled = [];
+    this.resultMappings = new Int32Array(tokens.length).fill(2 ** 31 - 1);
+  }
+
+  settle() {
+    if (this.isMapped || this.resultCode.length < 1000) return;
+    this.settled.push(this.resultCode);
+    this.resultCode = "";
+  }
+
+  snapshot() {
+    return { ...super.snapshot(), settled: this.settled.length };
+  }
+
+  restoreToSnapshot(snapshot) {
+    super.restoreToSnapshot(snapshot);
+    this.settled.length = snapshot.settled;
+  }
+
+  finish() {
+    const { code, mappings } = super.finish();
+    return { code: this.settled.join("") + code, mappings };
+  }
+
+  // Copies the tokens from the current one up to, not including, the one at `end`.
+  copyUntil(end) {
+    const { code, tokens, tokenIndex: start } = this;
+    if (start === end) return;
+    const from = start > 0 ? tokens[start - 1].end : 0;
+    const shift = this.resultCode.length - from;
+    for (let index = start; this.isMapped && index < end; index++) {
+      this.resultMappings[index] = tokens[index].start + shift;
+    }
+    this.resultCode += code.slice(from, tokens[end - 1].end);
+    this.tokenIndex = end;
+  }
+
+  // Of what stands before a removed token only line breaks stay.
+  removeToken() {
+    const { code, tokens, tokenIndex } = this;
+    const from = tokenIndex > 0 ? tokens[tokenIndex - 1].end : 0;
+    const before = code.slice(from, tokens[tokenIndex].start);
+    if (before !== "" && before !== " ") this.resultCode += before.replace(/[^\r\n]/g, "");
+    this.resultMappings[tokenIndex] = this.resultCode.length;
+    this.tokenIndex++;
+  }
+}
+
+// Whether a token may begin something typed: a type, or `class`, `) :`, `public`, `x!`, `enum`.
+function isTyped(tokens, index) {
+  const { type, isType, contextualKeyword } = tokens[index];
+  if (isType || contextualKeyword === word._async) return true;
+  if (type === tt.parenR) return tokens[index + 1].type === tt.colon;
+  if (type === tt._const) return tokens[index + 1].type === tt._enum;
+  return TYPED[type >>> 10] > 0;
+}
+
+// The bits below the tenth say what a type of token is like; those above, which one it is.
+function tableOf(...types) {
+  const table = new Uint8Array(128);
+  for (const type of types) table[type >>> 10] = 1;
+  return table;
+}
+
+const TYPED = tableOf(
   tt._class, tt.parenR, tt._async, tt._public, tt._protected, tt._private, tt._abstract, tt._readonly,
   tt._override, tt.nonNullAssertion, tt._enum, tt._const,
-]);
+);
 const CONTINUING = [tt.parenL, tt.bracketL, tt.backQuote];
 
 function isOnSameLine(code, tokens, index) {
@@ -132,25 +240,20 @@ function isNameOnSameLine(code, tokens, index) {
   return tokens[index + 1]?.type === tt.name && isOnSameLine(code, tokens, index);
 }
 
-function runTransform({ text, tokens }) {
-  const nameManager = new NameManager(text, tokens);
-  const helperManager = new HelperManager(nameManager);
-  const tokenProcessor = new TokenProcessor(text, tokens, false, true, helperManager);
-  const context = { tokenProcessor, nameManager, helperManager, importProcessor: null };
-  const options = { disableESTransforms: true, keepUnusedImports: true };
-  return new Stripper(context, ["typescript"], false, options).transform();
-}
-
 // -- what is refused ----------------------------------------------------------------------
 
 function firstRefusal(source, { text, tokens, lead }) {
   for (let index = 0; index < tokens.length; index++) {
-    if (tokens[index].type === tt._declare) index = endOfAmbientBlock(tokens, index);
+    const { type, contextualKeyword } = tokens[index];
+    if (contextualKeyword === word.NONE && REFUSABLE[type >>> 10] === 0) continue;
+    if (type === tt._declare) index = endOfAmbientBlock(tokens, index);
     const refusal = refuse(text, tokens, index);
     if (refusal) return { [refusal.kind]: { ...refusal.said, ...placeOf(source, tokens[index].start - lead) } };
   }
   return null;
 }
+
+const REFUSABLE = tableOf(tt._declare, tt._import, tt._export, tt.at, tt._return, tt._throw, tt._yield);
 
 function refuse(text, tokens, index) {
   const token = tokens[index];
