@@ -18,6 +18,11 @@ REQUIREMENTS = {
     "doctor:store:facts": ("issue 6", "doctor shows place, schema, modes and run counts of the store, and damage."),
     "doctor:manifest:clamps": ("contract 2", "doctor names each number that was clamped, of agents too."),
     "doctor:servers:why-not": ("issue 6", "doctor says of each server that it answers, or why not and what to do."),
+    "doctor:catalog:left-out": (
+        "issue 5",
+        "doctor names each definition of a plugin or a document that is left out, and why.",
+    ),
+    "doctor:namespaces:opened": ("issue 5", "doctor opens each namespace, and says which is hidden for want of a tool."),
     "doctor:activation:reasons": (
         "contract 2",
         "doctor gives every reason that code mode is off, per agent, and for raw and tool-less requests.",

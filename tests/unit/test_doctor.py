@@ -476,6 +476,65 @@ def box_of(enabled: bool, allow: tuple[str, ...] = ("*",), agents: dict[str, Cod
     )
 
 
+PLUGIN = """
+import asyncio
+from codemode.plugins import namespace_tool
+
+SCOPE = {scope}
+
+def register(plugin):
+    plugin.tool("list", lambda: [], description="Lists.")
+    plugin.tool("no function", 7, description="Cannot be called.")
+    plugin.namespace("lists", global_name="Lists", description="Lists.", required_tool_names=["list"],
+                     create_scope=SCOPE)
+    plugin.namespace("needy", global_name="Needy", description="Needs more.", required_tool_names=["list", "close"],
+                     create_scope=SCOPE)
+    plugin.namespace("twice", global_name="Lists", description="Taken.", required_tool_names=["list"],
+                     create_scope=SCOPE)
+"""
+
+
+def of_plugin(checks: Iterable[Check], *names: str) -> list[tuple[str, str]]:
+    return [(check.state, check.says) for check in checks if check.name in names]
+
+
+@requirement("doctor:catalog:left-out", "doctor:namespaces:opened")
+async def test_what_a_plugin_brings_is_opened_and_what_is_left_out_is_named(tmp_path: Path) -> None:
+    """Notes of the plugin itself, a namespace that cells see, and one that lacks a tool."""
+    (tmp_path / "lists_well.py").write_text(PLUGIN.format(scope='lambda ctx: {"all": [namespace_tool("list")]}'))
+    (tmp_path / "codemode.toml").write_text('[[plugin]]\nid = "lists"\nmodule = "lists_well"\n')
+    checks = await reach.check_catalog(tmp_path / "codemode.toml")
+
+    assert of_plugin(checks, "namespace") == [
+        ("warning", "Needy of the plugin lists is hidden: it has no close"),
+        ("ok", "Lists of the plugin lists opens, 1 call"),
+    ]
+    left_out = of_plugin(checks, "catalog")
+    assert [state for state, _ in left_out] == ["warning", "warning"]
+    assert "no function" in left_out[0][1]
+    assert "Lists is the global of lists already" in left_out[1][1]
+
+
+@requirement("doctor:namespaces:opened")
+@pytest.mark.parametrize(
+    ("scope", "says"),
+    [
+        ("lambda ctx: 1 / 0", "create_scope failed: ZeroDivisionError"),
+        ("lambda ctx: {'run': print}", "create_scope gave a raw function at Lists.run"),
+        ("lambda ctx: asyncio.Event().wait()", "create_scope takes longer than timeoutMs"),
+    ],
+)
+async def test_a_namespace_that_cannot_be_opened_fails(tmp_path: Path, scope: str, says: str) -> None:
+    """Each exec would fail with it, so doctor says so before."""
+    name = f"lists_{sum(map(ord, scope))}"
+    (tmp_path / f"{name}.py").write_text(PLUGIN.format(scope=scope))
+    settings = "[tools.codeMode]\ntimeoutMs = 200\n"
+    (tmp_path / "codemode.toml").write_text(f'{settings}[[plugin]]\nid = "lists"\nmodule = "{name}"\n')
+    ((state, found),) = of_plugin(await reach.check_catalog(tmp_path / "codemode.toml"), "namespace")[1:]
+
+    assert (state, says in found) == ("failed", True), found
+
+
 @requirement("doctor:activation:reasons")
 def test_code_mode_is_on_with_how_many_tools_and_off_for_the_three_kinds_of_requests() -> None:
     on, raw, disabled, toolless = reach.check_activation(box_of(True))

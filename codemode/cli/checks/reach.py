@@ -10,6 +10,7 @@ from codemode.composition import Toolbox, open_toolbox
 from codemode.config import CodeModeConfig, ModelRequest, unmet_conditions
 from codemode.core.errors import CodeModeError
 from codemode.core.redact import Redactor
+from codemode.core.types import RunContext
 from codemode.manifest import Manifest
 from codemode.render.words import counted
 
@@ -67,12 +68,16 @@ def check_tools(manifest: Manifest) -> Iterator[Check]:
 
 
 async def check_catalog(manifest_path: Path | None) -> list[Check]:
-    """Ask every server, and say whether a model would get code mode."""
+    """Ask every server, open every namespace, and say whether a model would get code mode.
+
+    Contract: doctor:catalog:left-out
+    """
     try:
         async with open_toolbox(manifest_path, refresh=True) as box:
             notes = [Check("catalog", "warning", f"{note.tool_id}: {note.text}") for note in box.catalog.notes]
             left_out = [Check("catalog", "warning", note) for note in box.notes]
-            return [*check_servers(box), *left_out, *notes, *check_activation(box)]
+            namespaces = await check_namespaces(box)
+            return [*check_servers(box), *left_out, *notes, *namespaces, *check_activation(box)]
     except CodeModeError as error:
         return [Check("catalog", "failed", error.message, "Correct what the message names.")]
 
@@ -87,6 +92,37 @@ def check_servers(box: Toolbox) -> Iterator[Check]:
     counts = Counter(tool.owner for tool in box.catalog.tools if tool.source == "mcp")
     for name in box.servers.ages:
         yield Check("server", "ok", f"{name} answers, {counted(counts[name], 'tool')}")
+
+
+async def check_namespaces(box: Toolbox) -> list[Check]:
+    """Open each namespace as a run would, and say which cells do not see, and why.
+
+    Contract: doctor:namespaces:opened
+    """
+    if box.namespaces is None:
+        return []
+    checks = []
+    seen = box.namespaces.visible(box.catalog)
+    for each in box.namespaces.registered:
+        whose = f"{each.global_name} of the plugin {each.plugin_id}"
+        if each not in seen:
+            missing = ", ".join(name for name in each.required_tool_names if not box.catalog.tool(each.tool_id(name)))
+            fix = "Allow these tools, or let the plugin bring them; a namespace needs all that it names."
+            checks.append(Check("namespace", "warning", f"{whose} is hidden: it has no {missing}", fix))
+    context = RunContext("main", "default", "", "", "", config=box.config.limits.to_json())
+    try:
+        _, written = await asyncio.wait_for(
+            box.namespaces.open(box.catalog, context), box.config.limits.timeout_ms / 1000
+        )
+    except TimeoutError:
+        fix = "Let create_scope give what is there at once, and keep work in tools."
+        return [*checks, Check("namespace", "failed", "create_scope takes longer than timeoutMs", fix)]
+    except CodeModeError as error:
+        return [*checks, Check("namespace", "failed", error.message, "Correct create_scope of that plugin.")]
+    for each in seen:
+        paths = counted(len(written[each.id]), "call")
+        checks.append(Check("namespace", "ok", f"{each.global_name} of the plugin {each.plugin_id} opens, {paths}"))
+    return checks
 
 
 _FIX_OF_FAILURE = {
