@@ -31,6 +31,7 @@ from codemode.sandbox.engine import (
     OutOfMemory,
     Registers,
     Rejection,
+    Stock,
     ThrownValue,
     TurnInterrupted,
     Vm,
@@ -54,10 +55,11 @@ _BRIDGE_ERRORS: dict[str, type[CodeModeError]] = {
 
 
 class Engine(NamedTuple):
-    """What every cell of a worker shares: compiled code, boot image, parsers, build digest."""
+    """What every cell of a worker shares: compiled code, boot image, its copies, parsers, build digest."""
 
     machine: Machine
     image: Image
+    stock: Stock
     toolchain: Toolchain
     build: str
 
@@ -123,7 +125,7 @@ class Cell:
         """
         if base:
             return cls.restore(engine, base, memory_limit_bytes)
-        return cls(engine, Vm(engine.machine, engine.image, memory_limit_bytes))
+        return cls(engine, engine.stock.take(memory_limit_bytes))
 
     @classmethod
     def restore(cls, engine: Engine, data: bytes, memory_limit_bytes: int) -> "Cell":
@@ -135,9 +137,11 @@ class Cell:
         """
         snapshot = parse_snapshot(engine.build, engine.image.memory, data, memory_limit_bytes)
         head = snapshot.head
+        vm = engine.stock.take(memory_limit_bytes)
         try:
-            vm = Vm(engine.machine, engine.image, memory_limit_bytes, snapshot.memory, Registers(*head["registers"]))
+            vm.become(snapshot.memory, Registers(*head["registers"]))
         except (MemoryError, TrapError) as error:
+            vm.close()
             raise SnapshotRestore(f"the snapshot's memory cannot be restored: {error}") from error
         vm.rejections = {identity: Rejection(promise, reason) for identity, promise, reason in head["rejections"]}
         cell = cls(engine, vm)

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from codemode.core.errors import CodeModeError, ErrorCode, Internal
-from codemode.core.limits import WORKER_STACK_BYTES
+from codemode.core.limits import WORKER_STACK_BYTES, Limits
 from codemode.core.protocol import (
     HEADER_BYTES,
     Deliver,
@@ -31,7 +31,7 @@ from codemode.core.protocol import (
 )
 from codemode.core.types import Json
 from codemode.sandbox.cell import Cell, Engine, Program, Scope
-from codemode.sandbox.engine import OutOfMemory, TurnInterrupted
+from codemode.sandbox.engine import OutOfMemory, Stock, TurnInterrupted
 from codemode.sandbox.image import Workshop
 from codemode.sandbox.lockdown import lock_down
 from codemode.sandbox.toolchain import build_toolchain
@@ -91,7 +91,9 @@ class Worker:
         """Start without a cell."""
         self._engine = engine
         self._cell: Cell | None = None
+        self._ended: Cell | None = None  # freed once the answer is on its way
         self._scope = ("", Scope("[]", "{}", "null", "[]", "[]"))
+        self._memory_limit_bytes = Limits().memory_limit_bytes  # of the last cell, and so perhaps of the next
 
     def answer(self, request: Request) -> tuple[dict[str, Json], bytes]:
         """Carry out one request and return the event that ends it."""
@@ -108,6 +110,15 @@ class Worker:
             case Drop():
                 self._drop()
                 return {"event": "dropped"}, b""
+
+    def make_ready(self) -> None:
+        """Free what the last cell left, and do beforehand what the next one would wait for."""
+        if self._ended is not None:
+            self._ended.close()
+            self._ended = None
+        if self._cell is None:
+            self._engine.stock.make_ready(self._memory_limit_bytes)
+            self._engine.toolchain.make_ready()
 
     def _inspect(self, source: str, wants: list[str], budget_ms: float) -> Json:
         try:
@@ -130,7 +141,7 @@ class Worker:
         rows = b"[]" if self._cell is None else self._cell.rows
         header["kept"] = header["state"] != "suspended" and self._cell is not None and self._cell.may_stay
         if header["state"] != "suspended" and not header["kept"]:
-            self._drop()
+            self._ended, self._cell = self._cell, None
         header["guestMs"] = round((time.monotonic() - started) * 1000, 3)
         return header, rows
 
@@ -138,6 +149,7 @@ class Worker:
         match request:
             case Start():
                 self._drop()
+                self._memory_limit_bytes = request.memory_limit_bytes
                 scope = self._take_scope(request)
                 self._cell = Cell.create(self._engine, request.memory_limit_bytes, request.base)
                 config = _guest_config(request)
@@ -145,6 +157,7 @@ class Worker:
                 return self._cell.start(program, config, scope, deadline)
             case Resume():
                 self._drop()
+                self._memory_limit_bytes = request.memory_limit_bytes
                 self._cell = Cell.restore(self._engine, request.snapshot, request.memory_limit_bytes)
                 return self._cell.deliver(request.settled, deadline)
             case Deliver():
@@ -183,7 +196,8 @@ def build_engine(cache: Path | None) -> Engine:
         RuntimeUnavailable: The engine is missing or damaged.
     """
     workshop = Workshop(cache)
-    return Engine(workshop.machine(), workshop.image("prelude.js"), build_toolchain(workshop), workshop.build)
+    machine, image = workshop.machine(), workshop.image("prelude.js")
+    return Engine(machine, image, Stock(machine, image), build_toolchain(workshop), workshop.build)
 
 
 def serve(cache: Path | None) -> None:
@@ -196,9 +210,10 @@ def serve(cache: Path | None) -> None:
         return
     worker = Worker(engine)
     pipe.write({"event": "ready", "build": engine.build, "lockdown": lock_down()})
+    worker.make_ready()
     while (request := pipe.read()) is not None:
         pipe.write(*worker.answer(request))
-        engine.toolchain.make_ready()
+        worker.make_ready()
 
 
 def main() -> None:
