@@ -1,5 +1,6 @@
 """README and docs are executed: examples run, tables are the code's, links lead somewhere."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -158,6 +159,30 @@ def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
 def _anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@requirement("docs:tour:code")
+@pytest.mark.parametrize("page", _named(PAGES))
+def test_the_code_that_a_page_names_is_there(page: Path) -> None:
+    """Files and folders exist, and hold the functions that are said to be in them."""
+    text = page.read_text(encoding="utf-8")
+    places = re.findall(r"`(codemode/[\w/]+(?:\.py)?)`", text)
+    named = re.findall(r"`([\w.]+)`\s+in\s+`(codemode/[\w/]+\.py)`", text)
+    if page.name == "tour.md":
+        assert len(named) >= 15
+
+    assert [place for place in places if not (ROOT / place).exists()] == []
+    assert [f"{name} in {file}" for name, file in named if name not in _definitions(ROOT / file)] == []
+
+
+def _definitions(file: Path) -> set[str]:
+    """Return what a module defines: `name` of a function or class, `Class.method`."""
+    found = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+            found |= {f"{node.name}.{inner.name}" for inner in getattr(node, "body", []) if hasattr(inner, "name")}
+    return found
 
 
 @requirement("docs:readme:dependencies")

@@ -13,6 +13,7 @@ REQUIREMENTS = {
     "docs:pictures:current": ("issue 6", "Every picture in the docs shows what its command shows on a terminal now."),
     "docs:pictures:offline": ("ours", "A picture fetches nothing: no font, no style, no image."),
     "docs:pictures:shown": ("ours", "Every picture is shown in a page, with words for who cannot see it."),
+    "docs:tour:code": ("issue 6", "The tour, and every page, names files and functions that exist."),
     "docs:readme:dependencies": (
         "contract 1",
         "The README gives each dependency a line, and says why not the others.",
