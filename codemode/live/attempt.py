@@ -6,7 +6,8 @@ or something failed. `fail` is the one function that turns an exception into a f
 
 import asyncio
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from functools import partial
 
 from codemode.core.errors import Aborted, CodeModeError, ErrorCode, Internal, RuntimeUnavailable
 from codemode.core.events import Event, RunEnded, SnapshotEvent
@@ -25,7 +26,7 @@ class Attempt:
     `run_id` is set once there is a run of ours, `run` once it is driven. `scope` is what its guest
     sees, `namespaces` what a later process must know to open them again. `claimed` says that the
     run had begun in an earlier attempt, `dispatched` that a nested call of it started there,
-    `suspended` that it waits now.
+    `suspended` that it waits now. `owed` writes down how it ended, where the store could not take it.
     """
 
     def __init__(self, agent_run_id: str, around: Surroundings) -> None:
@@ -38,6 +39,7 @@ class Attempt:
         self.claimed = False
         self.dispatched = False
         self.suspended = False
+        self.owed: Callable[[], None] | None = None
         self._around = around
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
@@ -57,7 +59,7 @@ class Attempt:
         if run.has_begun:
             await self._suspend(run)
         else:
-            self._give_back(run.run_id, carry=self._carry(run))
+            self._give_back(self._ended(run.run_id, "waiting"), self._carry(run))
         self.suspended = True
         pending = tuple(request.to_pending() for request in run.requests.open.values())
         return Waiting(run.run_id, run.requests.reason, pending, run.output.take(), self._telemetry())
@@ -65,20 +67,23 @@ class Attempt:
     async def fail(self, error: BaseException) -> Failed:
         """Turn an exception into the failed result, and end the run with it.
 
-        A run that was claimed, and to which nothing was delivered, waits again.
+        A run that was claimed, and to which nothing was delivered, waits again. Where the store cannot
+        be told, the caller is told all the same, and the store later.
 
-        Contract: session:errors:never-raised, session:errors:cut
+        Contract: session:errors:never-raised, session:errors:cut, session:faults:owed
         """
         run = self.run
         failure = _describe((run and run.stopped) or error)
         text = _cut(self._around.redactor.text(failure.error))
         goes_back = self.claimed and not (run and run.has_begun) and failure.code is not ErrorCode.ABORTED
-        if run is not None and not goes_back:
-            run.service.cancel()
+        if run is not None:
+            if not goes_back:
+                run.service.cancel()
             await run.vm.drop()
         if self.run_id is not None:
-            with suppress(RuntimeUnavailable, Aborted):  # the store cannot say it; the caller is told all the same
-                self._write_failure(self.run_id, failure.code, text, goes_back)
+            self.suspended = goes_back
+            state: RunState = "waiting" if goes_back else "aborted" if failure.code is ErrorCode.ABORTED else "failed"
+            self._write_failure(self._ended(self.run_id, state, failure.code, text))
         output = run.output.take() if run else ()
         dispatched = self._has_dispatched()
         return Failed(text, failure.code, failure.phase, dispatched, self.run_id, output, self._telemetry())
@@ -122,25 +127,32 @@ class Attempt:
             "approved": sorted(run.service.approved),
         }
 
-    def _write_failure(self, run_id: str, code: ErrorCode | None, text: str, goes_back: bool) -> None:
-        if goes_back:
-            self._give_back(run_id, code, text)
-            self.suspended = True
-            return
-        state: FinalState = "aborted" if code is ErrorCode.ABORTED else "failed"
-        ended = self._ended(run_id, state, code, text)
-        journal = self._around.journal
-        self._around.store.finish(run_id, state, code, text, [*journal.unwritten(run_id), ended])
+    def _write_failure(self, ended: RunEnded) -> None:
+        """Write down how the attempt failed: now or, where the store cannot take it, as what is `owed`."""
+        self.owed = None
+        try:
+            if ended.state == "waiting":
+                self._give_back(ended)
+            else:
+                self._finish(ended)
+        except RuntimeUnavailable:
+            self.owed = partial(self._write_failure, ended)
+        except Aborted:  # somebody asked for the end of the run meanwhile; or the store was closed
+            if ended.state == "waiting":
+                self._write_failure(ended._replace(state="aborted", code=ErrorCode.ABORTED))
+
+    def _finish(self, ended: RunEnded) -> None:
+        state: FinalState = "aborted" if ended.state == "aborted" else "failed"
+        code, journal = ErrorCode(ended.code) if ended.code else None, self._around.journal
+        events = [*journal.unwritten(ended.run_id), ended]
+        self._around.store.finish(ended.run_id, state, code, ended.error, events)
         journal.count(ended)
 
-    def _give_back(
-        self, run_id: str, code: ErrorCode | None = None, text: str | None = None, carry: Json = None
-    ) -> None:
+    def _give_back(self, ended: RunEnded, carry: Json = None) -> None:
         """Let a claimed run, to which nothing was delivered, wait again."""
-        ended = self._ended(run_id, "waiting", code, text)
         journal = self._around.journal
-        self._around.store.unclaim(run_id, carry, events=[*journal.unwritten(run_id), ended])
-        journal.mark_written(run_id)
+        self._around.store.unclaim(ended.run_id, carry, events=[*journal.unwritten(ended.run_id), ended])
+        journal.mark_written(ended.run_id)
         journal.count(ended)
 
     def _ended(self, run_id: str, state: RunState, code: ErrorCode | None = None, text: str | None = None) -> RunEnded:

@@ -31,6 +31,7 @@ class Residents:
         self._around = around
         self._live: dict[str, LiveRun] = {}
         self._late: dict[str, Late] = {}
+        self._owed: dict[str, Attempt] = {}  # whose end the store could not take yet
         self._ending: set[Carrier] = set()
         self._loop = asyncio.get_running_loop()
         self._moved = asyncio.Event()
@@ -60,9 +61,11 @@ class Residents:
     def leave(self, attempt: Attempt) -> None:
         """Let go of a run, but for the calls that this process carries on while it waits."""
         run, run_id = attempt.run, attempt.run_id
+        if attempt.owed is not None and run_id is not None:
+            self._owed[run_id] = attempt
+            self._keep_up()
         if run is None or run_id is None:
-            if run_id not in self._late:
-                self._around.journal.forget(run_id or "")
+            self._forget_idle(run_id or "")
             return
         del self._live[run_id]
         run.service.close()
@@ -70,7 +73,7 @@ class Residents:
         if attempt.suspended and not carrier.is_idle:
             self._late[run_id] = Late(run_id, carrier, self._around, self._forget)
         else:
-            self._around.journal.forget(run_id)
+            self._forget_idle(run_id)
             self._ending.add(carrier)
         self._ending = {carrier for carrier in self._ending if not carrier.is_idle}
         self._moved.set()
@@ -78,8 +81,13 @@ class Residents:
     def _forget(self, run_id: str) -> None:
         """Let go of a waiting run: nothing of it is in flight here any more."""
         self._late.pop(run_id, None)
-        self._around.journal.forget(run_id)
+        self._forget_idle(run_id)
         self._moved.set()
+
+    def _forget_idle(self, run_id: str) -> None:
+        """Take no more events of a run, unless something of it is in flight or unwritten here."""
+        if run_id not in self._late and run_id not in self._owed:
+            self._around.journal.forget(run_id)
 
     # ---- waiting for them, ending them ----
 
@@ -125,6 +133,8 @@ class Residents:
             await late.carrier.interrupt()
         for carrier in tuple(self._ending):
             await carrier.join()
+        with suppress(RuntimeUnavailable, Aborted):
+            self._pay()
         if self._upkeep is not None:
             self._upkeep.cancel()
 
@@ -152,13 +162,24 @@ class Residents:
         """
         self._upkeep = None
         with suppress(RuntimeUnavailable):  # what could not be written is kept, and tried again
+            self._pay()
             self._tend_runs()
             if self._loop.time() >= self._sweep_at:
                 self._sweep_at = self._loop.time() + SWEEP_MS / 1000
                 for event in self._around.store.sweep():
                     self._around.journal.count(event)
-        if self._live or self._late:
+        if self._live or self._late or self._owed:
             self._keep_up()
+
+    def _pay(self) -> None:
+        """Write down the ends that the store could not take when they came."""
+        for run_id, attempt in tuple(self._owed.items()):
+            if attempt.owed is not None:
+                attempt.owed()
+            if attempt.owed is None:
+                del self._owed[run_id]
+                if run_id not in self._live:
+                    self._forget_idle(run_id)
 
     def _tend_runs(self) -> None:
         store, journal = self._around.store, self._around.journal

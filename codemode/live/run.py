@@ -156,7 +156,11 @@ class LiveRun:
             self._take_turn(end)
         store, journal = self._around.store, self._around.journal
         journal.record(SnapshotEvent(self.run_id, _now_ms(), "restored", size))
-        store.begin_delivery(self.run_id, journal.unwritten(self.run_id))
+        try:
+            store.begin_delivery(self.run_id, journal.unwritten(self.run_id))
+        except RuntimeUnavailable:  # the store still has the snapshot, to which nothing was delivered
+            self.has_begun = False
+            raise
         journal.mark_written(self.run_id)
         return True
 

@@ -39,6 +39,10 @@ REQUIREMENTS = {
         "ours",
         "Cancelling the coroutine of an exec aborts its run and leaves nothing behind.",
     ),
+    "session:faults:owed": (
+        "ours",
+        "The end of a run that the store cannot take is told to the caller, and to the store as soon as it can be.",
+    ),
     "session:faults:walk": (
         "contract 5",
         "Whatever moment a process is killed at, no call is made twice, no result is lost, no run is stuck.",

@@ -1,10 +1,12 @@
 """The life of one run in a process that is killed at a chosen step of its store; started by the fault walk.
 
-    python -m tests.support.faulty_life FOLDER STEP before|after
+    python -m tests.support.faulty_life FOLDER call|approval STEP before|after
 
 A step is one call of a verb that moves the run. The cell calls a tool that appends a line to
-`FOLDER/begun` and answers at once after a suspension; the process goes through exec, waiting,
-the settling of the call, wait and completion, unless it is killed on the way.
+`FOLDER/begun`. In the life of a `call` it answers only after the run was suspended, and the process
+goes through exec, waiting, a wait with nothing to deliver, the settling of the call, a wait and
+completion. In that of an `approval` the first wait approves the call, and everything follows from
+that. Nothing depends on how fast the machine is: the tool itself lets the deadline pass.
 """
 
 import asyncio
@@ -14,12 +16,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from codemode.composition import Setup, session_over
 from codemode.store.database import Database
 from codemode.store.sqlite import SqliteStore
 from codemode.supervisor.pool import WorkerPool
-from tests.support.sessions import open_test_session, tool, toolbox
+from tests.support.sessions import tool, toolbox
 
-VERBS = ("create", "suspend", "claim", "unclaim", "begin_delivery", "settle", "finish")
+VERBS = ("create", "suspend", "claim", "unclaim", "begin_delivery", "dispatch", "settle", "finish")
+DEADLINE_MS = 60_000
 CELL = "const v = await tools.once({}).catch((e) => e.message); text('went on'); return v"
 
 
@@ -50,27 +54,46 @@ class FaultyStore(SqliteStore):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def live(folder: Path, step: int, moment: str) -> None:
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock can be moved on."""
+
+    ahead_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead_s
+
+
+async def live(folder: Path, life: str, step: int, moment: str) -> None:
     go_on = asyncio.Event()
+    loop: Any = asyncio.get_running_loop()
 
     async def once() -> str:
         with (folder / "begun").open("a") as begun:
             begun.write("once\n")
-        await go_on.wait()
+        if life == "call":
+            loop.ahead_s += DEADLINE_MS / 1000
+            await go_on.wait()
         return "done once"
 
     pool, store = WorkerPool(1), FaultyStore(folder, step, moment)
-    async with open_test_session(pool, toolbox([tool("once", once)], limits={"timeout_ms": 400}), store) as session:
+    box = toolbox(
+        [tool("once", once, approval="ask" if life == "approval" else "never")], limits={"timeout_ms": DEADLINE_MS}
+    )
+    async with session_over(box, Setup(), pool, store) as session:
         result: Any = await session.exec({"code": CELL})
-        (folder / "run").write_text(result.run_id)
-        result = await session.wait({"runId": result.run_id}, timeout_ms=100)
-        go_on.set()
-        await session.settled()
-        result = await session.wait({"runId": result.run_id}, timeout_ms=10_000)
+        assert result.reason == "pending_tools", result
+        if life == "approval":
+            result = await session.wait({"runId": result.run_id}, {result.pending[0].id: True})
+        else:
+            result = await session.wait({"runId": result.run_id}, timeout_ms=100)
+            go_on.set()
+            await session.settled()
+            result = await session.wait({"runId": result.run_id})
         assert result.value == "done once", result
     await pool.close()
     print("lived", flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(live(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(live(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]))
