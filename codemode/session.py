@@ -18,7 +18,7 @@ from codemode.core.events import ExecStarted, WaitStarted
 from codemode.core.limits import Limits, clamp_limits
 from codemode.core.names import VISIBLE_TOOLS
 from codemode.core.protocol import Start
-from codemode.core.types import CodeModeResult, Json, Keep, RunContext
+from codemode.core.types import CodeModeResult, GuestScope, Json, Keep, RunContext
 from codemode.executor import Executor
 from codemode.hooks import Hook
 from codemode.live.admission import admit_cell
@@ -149,6 +149,23 @@ class Session:
         None where it left none: it was not to be kept, it has not ended, or a limit cut it short.
         """
         return self._kept.pop(run_id, None)
+
+    async def open_scope(self) -> tuple[GuestScope, Json]:
+        """Open, before its first cell, what cells that share one VM see of namespaces; they will see just that.
+
+        Returns:
+            The scope, and what is stored of its namespaces: `{id: {path: {"tool", "mapper"}}}`, or None.
+
+        Raises:
+            InvalidConfig, TurnTimeout: As a cell would fail.
+
+        Contract: namespaces:scope:once
+        """
+        limits = self.parts.config.limits
+        deadline = asyncio.get_running_loop().time() + limits.timeout_ms / 1000
+        context = self._context("", self.agent_run_id, limits)
+        catalog, written = await self._reach.open(context, deadline, kept=True)
+        return catalog.scope, written
 
     async def _exec(self, raw: Json, limits: Limits, attempt: Attempt, keep: Keep | None) -> CodeModeResult:
         parts, around = self.parts, self._around

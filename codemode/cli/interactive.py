@@ -8,7 +8,7 @@ import asyncio
 import gc
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +45,7 @@ from codemode.supervisor.pool import WorkerPool
 from codemode.supervisor.spawn import Child
 
 _HISTORY = "repl_history"
+_NAMED = 3  # MCP servers in the greeting
 _PATIENCE_S = 0.1  # before a person is told that calls are in flight
 
 
@@ -107,8 +108,9 @@ class ToolboxLookup:
         listing = build_listing(self._box)
         wanted = pattern.lower()
         tools = [tool for tool in listing["tools"] if wanted in tool["id"].lower()]
-        if tools or not pattern:
-            show.show_catalog(self._terminal, listing | {"tools": tools})
+        namespaces = [each for each in listing["namespaces"] if wanted in each["name"].lower()]
+        if tools or namespaces or not pattern:
+            show.show_catalog(self._terminal, listing | {"tools": tools, "namespaces": namespaces})
         else:
             self._terminal.note(f'no id has "{pattern}" in it; :search asks for a meaning')
 
@@ -124,9 +126,12 @@ class ToolboxLookup:
             self._terminal.note("nothing matches; :tools lists all there is")
 
     def describe(self, tool: str) -> None:
-        """Show one tool."""
+        """Show one tool, or one namespace of a plugin."""
         from codemode.cli.listing import build_calls, build_tool, find_tool
 
+        if about := namespaces_of(self._box).get(tool):
+            show.show_table(self._terminal, ("namespace", "what it is"), [(tool, about)])
+            return
         found = find_tool(self._box.catalog, tool)
         show.show_tool(self._terminal, build_tool(self._box, found, build_calls(self._box.catalog)[found.id]))
 
@@ -148,6 +153,12 @@ class ToolboxLookup:
 
         chosen = parse_provider(provider or "openai")
         show_request(self._terminal, self._box, Asked(chosen, None, chosen.model, "Hello!", ModelRequest()))
+
+
+def namespaces_of(box: Toolbox) -> dict[str, str]:
+    """Return the globals that plugins bring, and what each says of itself."""
+    visible = box.namespaces.visible(box.catalog) if box.namespaces else ()
+    return {each.global_name: each.about for each in visible}
 
 
 def open_repl(terminal: Terminal, options: ReplOptions, first: Child | None) -> ExitStatus:
@@ -197,10 +208,12 @@ async def _hold(
         world = await _open_world(stack, terminal, options, pool)
         evaluator = Evaluator(world.session, language)
         evaluator.fresh = options.fresh
-        vocabulary = Vocabulary(world.box.catalog)
+        vocabulary = Vocabulary(world.box.catalog, namespaces_of(world.box))
         repl = _build(world, evaluator, vocabulary)
         if sys.stdin.isatty():
-            _greet(world)
+            _greet(world, vocabulary)
+            opening = asyncio.ensure_future(_open_namespaces(world.session, vocabulary))
+            stack.callback(opening.cancel)
         gc.freeze()  # what is loaded stays; no key press waits for a search through it
         gc.enable()
         outcome = await repl.run(
@@ -209,6 +222,14 @@ async def _hold(
         )
         await _settle(world)
         return outcome, bool(evaluator.waiting)
+
+
+async def _open_namespaces(session: Session, vocabulary: Vocabulary) -> None:
+    """Open what plugins bring, so that it can be completed; the first cell tells what is wrong with it."""
+    with suppress(CodeModeError):
+        scope, written = await session.open_scope()
+        paths = [path for each in (written or {}).values() for path in each.items()]
+        vocabulary.open(scope, {path for path, stored in paths if stored["mapper"] is not None})
 
 
 async def _open_world(stack: AsyncExitStack, terminal: Terminal, options: ReplOptions, pool: WorkerPool) -> _World:
@@ -265,8 +286,8 @@ def _write_prompt(text: str) -> None:
     sys.stderr.flush()
 
 
-def _greet(world: _World) -> None:
-    """Say what this is, and which servers could not be listed."""
+def _greet(world: _World, vocabulary: Vocabulary) -> None:
+    """Say what this is, how a cell reaches what is there, and which servers could not be listed."""
     terminal, box = world.terminal, world.box
     listing = {
         "failures": [failure.to_json() for failure in box.servers.failures] if box.servers else [],
@@ -276,6 +297,13 @@ def _greet(world: _World) -> None:
         terminal.complain(line)
     tools = counted(box.catalog.size, "tool")
     terminal.note(f"codemode {codemode.__version__}, {tools}. :help lists commands, Ctrl-D leaves")
+    if servers := [f"MCP.{word.text}" for word in vocabulary.servers.words]:
+        named = f"{servers[0]}.TOOL(input)" if len(servers) == 1 else ", ".join(servers[:_NAMED])
+        more = f" and {len(servers) - _NAMED} more" if len(servers) > _NAMED else ""
+        tools = counted(box.catalog.sources["mcp"], "MCP tool")
+        terminal.note(f"{tools}: {named}{more}; ALL_TOOLS leaves them out")
+    if namespaces := namespaces_of(box):
+        terminal.note(f"plugins bring {', '.join(namespaces)}; :tools says what that is")
 
 
 async def _settle(world: _World) -> None:

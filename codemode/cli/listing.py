@@ -111,12 +111,12 @@ def build_calls(catalog: Catalog) -> dict[str, str]:
 
 
 def find_tool(catalog: Catalog, asked: str) -> ToolSpec:
-    """Return the tool of this id, else the only one of this name, MCP tools included.
+    """Return the tool of this id, else of this call such as `MCP.everything.getSum`, else the only one of this name.
 
     Raises:
         InvalidInput: None, or several; the message lists near ids.
     """
-    exact = catalog.tool(asked)
+    exact = catalog.tool(asked) or catalog.tool(_called(catalog, asked))
     if exact is not None:
         return exact
     named = [tool for tool in catalog.tools if tool.name == asked]
@@ -127,6 +127,12 @@ def find_tool(catalog: Catalog, asked: str) -> ToolSpec:
     near = [found.tool for found in catalog.explain(asked, 3)]
     hint = f" Near: {_listed(near)}." if near else did_you_mean(asked, [tool.id for tool in catalog.tools])
     raise InvalidInput(f'there is no tool "{asked}" in the catalog.{hint or " codemode catalog lists them."}')
+
+
+def _called(catalog: Catalog, asked: str) -> str:
+    """Return the id of the tool that a cell calls like this, with or without what is in parentheses; else nothing."""
+    call = f"{asked.partition('(')[0]}(input)"
+    return next((id_ for id_, each in build_calls(catalog).items() if each == call), "")
 
 
 def build_ranking(catalog: Catalog, found: Iterable[Explained], *, reasons: bool) -> list[dict[str, Json]]:

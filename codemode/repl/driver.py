@@ -4,21 +4,19 @@ Ctrl-C aborts what computes and ends what prints; either way the session goes on
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from codemode.core.types import CodeModeResult, Language, OutputItem, PendingCall, Waiting
+from codemode.repl.approvals import Approvals
 from codemode.repl.cells import Cell
-from codemode.repl.evaluator import Evaluated, Evaluator
+from codemode.repl.evaluator import Decision, Evaluated, Evaluator
 from codemode.repl.interrupts import Interrupts
 from codemode.repl.printer import Printer
 from codemode.repl.reader import Reader
 from codemode.repl.record import Record
 from codemode.repl.syntax import Verdict
 from codemode.repl.ticker import Ticker
-
-_ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "l": None, "later": None, "": None}
-_QUESTION = "run it? [y]es, [n]o, [l]ater: "
 
 
 class Stage(NamedTuple):
@@ -39,6 +37,7 @@ class Driver:
     def __init__(self, stage: Stage) -> None:
         """Take the stage; the next cell is the first."""
         self.number = 1
+        self.approvals = Approvals(stage.reader, stage.printer)
         self._stage = stage
 
     async def run(self, source: str, verdict: Verdict, language: Language | None = None) -> CodeModeResult:
@@ -57,9 +56,9 @@ class Driver:
         self.number += 1
         return await self._drive(evaluator.run(cell))
 
-    async def go_on(self, run_id: str, decisions: Mapping[str, bool]) -> CodeModeResult:
+    async def go_on(self, run_id: str, decision: Decision) -> CodeModeResult:
         """Go on with a run that waits, as `run` does."""
-        return await self._drive(self._stage.evaluator.wait(run_id, decisions))
+        return await self._drive(self._stage.evaluator.wait(run_id, decision))
 
     def stream(self, outputs: Sequence[OutputItem]) -> None:
         """Print what the cell that runs has put out so far, as the session shows it."""
@@ -69,7 +68,7 @@ class Driver:
     async def _drive(self, work: Coroutine[Any, Any, Evaluated]) -> CodeModeResult:
         """Evaluate and print; where calls await approval, ask, and go on with the answers.
 
-        Contract: repl:approvals:in-place
+        Contract: repl:approvals:in-place, repl:approvals:always
         """
         put_off: set[str] = set()
         while True:
@@ -80,11 +79,11 @@ class Driver:
             if not asked:
                 return result
             assert isinstance(result, Waiting)
-            decisions = await self._decide(result.run_id, asked)
-            if not decisions:
+            decision = await self._decide(result.run_id, asked)
+            if not decision.calls:
                 return result
-            put_off |= {call.id for call in asked} - set(decisions)
-            work = self._stage.evaluator.wait(result.run_id, decisions)
+            put_off |= {call.id for call in asked} - set(decision.calls)
+            work = self._stage.evaluator.wait(result.run_id, decision)
 
     async def _evaluate(self, work: Coroutine[Any, Any, Evaluated]) -> Evaluated:
         stage = self._stage
@@ -103,32 +102,22 @@ class Driver:
         except KeyboardInterrupt:
             self._stage.printer.cut_short()
 
-    async def _decide(self, run_id: str, asked: list[PendingCall]) -> dict[str, bool]:
+    async def _decide(self, run_id: str, asked: list[PendingCall]) -> Decision:
         """Return what a person decided of these calls; nothing where the decision is put off."""
         stage = self._stage
-        decisions: dict[str, bool] = {}
         try:
-            for call in asked:
-                stage.printer.question(call, stage.record.asked_input(run_id, call.id))
-                answer = await self._answer()
-                if answer is not None:
-                    decisions[call.id] = answer
+            inputs = {call.id: stage.record.asked_input(run_id, call.id) for call in asked}
+            decision = await self.approvals.decide(asked, inputs)
         except EOFError:
-            decisions.clear()
+            decision = Decision({})
         except KeyboardInterrupt:
             stage.abort(run_id)
             stage.evaluator.forget(run_id)
             stage.printer.given_up()
             raise
-        if not decisions:
+        if not decision.calls:
             stage.printer.put_off()
-        return decisions
-
-    async def _answer(self) -> bool | None:
-        while True:
-            answer = (await self._stage.reader.ask(_QUESTION)).lower()
-            if answer in _ANSWERS:
-                return _ANSWERS[answer]
+        return decision
 
 
 def _asked(result: CodeModeResult, put_off: set[str]) -> list[PendingCall]:

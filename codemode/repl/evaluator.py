@@ -19,7 +19,7 @@ class Engine(Protocol):
     async def exec(self, raw: Json, *, keep: Keep | None) -> CodeModeResult:
         """Run a cell."""
 
-    async def wait(self, raw: Json, decisions: Mapping[str, bool]) -> CodeModeResult:
+    async def wait(self, raw: Json, decisions: Mapping[str, bool], *, always: bool) -> CodeModeResult:
         """Go on with a run that waits."""
 
     def kept(self, run_id: str) -> bytes | None:
@@ -32,6 +32,13 @@ class Engine(Protocol):
 class _Origin(NamedTuple):
     cell: Cell
     state: State
+
+
+class Decision(NamedTuple):
+    """Id of a call → whether it may run; with `always` that holds for their tools' later calls in the same run."""
+
+    calls: Mapping[str, bool]
+    always: bool = False
 
 
 class Evaluated(NamedTuple):
@@ -77,13 +84,13 @@ class Evaluator:
             self._origins[result.run_id] = _Origin(cell, state)
         return self._conclude(result, cell)
 
-    async def wait(self, run_id: str, decisions: Mapping[str, bool]) -> Evaluated:
+    async def wait(self, run_id: str, decision: Decision) -> Evaluated:
         """Go on with a run that waits; one that was begun elsewhere has no cell here.
 
         Contract: repl:wait:state
         """
         origin = self._origins.get(run_id)
-        result = await self._engine.wait({"runId": run_id}, decisions)
+        result = await self._engine.wait({"runId": run_id}, decision.calls, always=decision.always)
         return self._conclude(result, origin.cell if origin else Cell(0, ""))
 
     def stop(self) -> bool:

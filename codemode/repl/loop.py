@@ -59,8 +59,9 @@ class Repl:
         if not text.strip():
             return None
         try:
-            if verdict is None:
-                return await self._commands.run(text)
+            habit = self._commands.meant(text)
+            if habit or verdict is None:
+                return await self._commands.run(habit or text)
             return await self._driver.run(text, verdict)
         except CodeModeError as error:
             self._printer.error(error)

@@ -84,6 +84,14 @@ class Printer:
         self._screen.note(f"{call.tool_id} wants to run (call {call.id}), with")
         self._screen.value(given)
 
+    def passed(self, tool: str, count: int) -> None:
+        """Say that calls run without being asked about."""
+        self._screen.note(f"{counted(count, 'call')} of {tool} approved: you said always")
+
+    def remembered(self, tool: str) -> None:
+        """Say what an approval for the session means, and how it is taken back."""
+        self._screen.note(f"{tool} runs without asking until you leave; :ask asks again")
+
     def _waiting(self, result: Waiting) -> None:
         asked = [call for call in result.pending if call.state == "awaiting_approval"]
         if result.reason == "yield":

@@ -121,5 +121,6 @@ class PromptReader:
         self._parts.toolbar.fault = sentence
 
 
-def _continuation(width: int, _line: int, _is_soft_wrap: int) -> StyleAndTextTuples:
-    return [("class:continuation", f"{'.' * (width - 2)}> ")]
+def _continuation(width: int, _line: int, wraps: int) -> StyleAndTextTuples:
+    """Return what stands before a further line; nothing is seen before the rest of one that the terminal wraps."""
+    return [("class:continuation", " " * width if wraps else f"{'.' * (width - 2)}> ")]

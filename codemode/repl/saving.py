@@ -1,8 +1,12 @@
-"""Cells of a session as the text of one cell for `codemode run`."""
+"""Cells of a session as the text of one cell for `codemode run`, and the file that it goes to."""
 
+import os
 import re
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
+from codemode.core.errors import InvalidInput
 from codemode.repl.cells import Cell
 from codemode.repl.syntax import Judge
 
@@ -17,6 +21,44 @@ async def program(cells: Sequence[Cell], judge: Judge) -> str:
     """
     *before, last = cells
     return "\n\n".join([*(cell.source.strip() for cell in before), await _returning(last, judge)]) + "\n"
+
+
+def write_file(path: Path, text: str, *, replace: bool) -> None:
+    """Write a file and the folders that it is in; what is there already stays, unless it is to be replaced.
+
+    A file is replaced in one step, so that there is at any time the old one or the new one, whole.
+
+    Raises:
+        FileExistsError: There is one, and it is not to be replaced.
+        InvalidInput: It cannot be written.
+
+    Contract: repl:save:refuses
+    """
+    if path.exists() and not path.is_file():
+        raise InvalidInput(f'"{path}" is no file; give the name of one')
+    if path.exists() and not replace:
+        raise FileExistsError
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            _replace(path.resolve(), text)
+        else:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f'"{path}" cannot be written: {getattr(error, "strerror", None) or error}') from error
+
+
+def _replace(path: Path, text: str) -> None:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".", delete=False) as draft:
+        try:
+            draft.write(text)
+            draft.flush()
+            os.fchmod(draft.fileno(), path.stat().st_mode & 0o777)
+            Path(draft.name).replace(path)
+        except BaseException:
+            Path(draft.name).unlink()
+            raise
 
 
 async def _returning(cell: Cell, judge: Judge) -> str:

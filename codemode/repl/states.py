@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-MAX_STATES = 100  # nobody undoes more
-MAX_BYTES = 128 << 20  # of all snapshots together; the oldest are let go beyond it
+MAX_STATES = 100  # that `:undo` can go back; nobody undoes more
+MAX_BYTES = 128_000_000  # of all their snapshots together; the oldest are let go beyond it
 
 
 class State(NamedTuple):
@@ -30,14 +30,15 @@ class State(NamedTuple):
 
 
 class States:
-    """Where the session is among its states, and the way there.
+    """Where the session is among its states, and the way there; `has_let_go` says that the oldest are no longer kept.
 
-    Contract: repl:undo:state, repl:redo:state
+    Contract: repl:undo:state, repl:redo:state, repl:undo:bounded
     """
 
     def __init__(self) -> None:
         """Begin without a VM."""
         self.current = State()
+        self.has_let_go = False
         self._past: list[State] = []
         self._future: list[State] = []
 
@@ -54,7 +55,7 @@ class States:
         self._let_go()
 
     def undo(self) -> State | None:
-        """Go back one state and return the one that was left; None at the beginning."""
+        """Go back one state and return the one that was left; None where there is no earlier one."""
         if not self._past:
             return None
         left = self.current
@@ -74,3 +75,4 @@ class States:
         total = sum(state.size for state in self._past)
         while self._past and (len(self._past) > MAX_STATES or total > MAX_BYTES):
             total -= self._past.pop(0).size
+            self.has_let_go = True

@@ -1,4 +1,4 @@
-"""All that can be named in a cell of this session: from the catalog, from MCP, from JavaScript.
+"""All that can be named in a cell of this session: from the catalog, from MCP, from plugins, from JavaScript.
 
 Each part becomes an index when it is first asked for. `warm` builds the large ones beforehand,
 so that not even the first key press waits. Called by the completer.
@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from codemode.catalog import Catalog
-from codemode.core.types import PATH_SEPARATOR, Json, ToolSpec
-from codemode.render.words import one_line
+from codemode.core.types import PATH_SEPARATOR, GuestScope, Json, ToolSpec
+from codemode.render.words import counted, one_line
 from codemode.repl.index import Index, Word
 from codemode.repl.javascript import (
     API_MEMBERS,
@@ -24,8 +24,10 @@ from codemode.repl.javascript import (
 
 _META_CHARS = 70
 _NOTHING = Index(())
+_FACES = {"f": "function", "o": "object", "a": "list"}  # the kinds of a namespace's nodes; what else it has is a value
 _JAVASCRIPT = Index([Word(name) for name in (*KEYWORDS, *BUILT_INS)])
-_SERVER_PARTS = {
+_MCP = "MCP"
+_OPERATIONS = {
     "resources": {"list": "list(): its resources", "read": "read({uri}): one of them"},
     "prompts": {"list": "list(): its prompts", "get": "get({name, arguments}): one of them"},
 }
@@ -34,16 +36,35 @@ _SERVER_PARTS = {
 class Vocabulary:
     """What the completer may offer; the names that cells declare are added with `declare`."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        """Take the catalog; nothing is indexed yet."""
+    def __init__(self, catalog: Catalog, namespaces: Mapping[str, str] | None = None) -> None:
+        """Take the catalog, and of each namespace what it is; nothing is indexed yet."""
         self._catalog = catalog
+        self._described_namespaces = namespaces or {}
         self._members: dict[tuple[str, ...], Index] = {}
         self._declared = _NOTHING
+        self._nodes: dict[str, Json] = {}
+        self._paths: dict[tuple[str, ...], ToolSpec] = {}
+        self._mapped: set[tuple[str, ...]] = set()
 
     def warm(self) -> None:
         """Build the indexes that grow with the catalog."""
         self.ids.warm()
-        self.members(("tools",)).warm()
+        self._globals.warm()
+        for path in (("tools",), *((_MCP, server) for server in self._servers)):
+            self.members(path).warm()
+
+    def open(self, scope: GuestScope, mapped: Iterable[str]) -> None:
+        """Take the namespaces as they are once opened.
+
+        Args:
+            scope: With their members.
+            mapped: The paths whose function takes something else than the input of its tool.
+        """
+        self._nodes = {each["name"]: each["node"] for each in json.loads(scope.namespaces)}
+        self._paths = {tuple(path.split(PATH_SEPARATOR)): target.tool for path, target in scope.targets.items()}
+        self._mapped = {tuple(path.split(PATH_SEPARATOR)) for path in mapped}
+        for path in [path for path in list(self._members) if path[0] in ("namespaces", *self._nodes)]:
+            del self._members[path]
 
     def declare(self, names: Iterable[str]) -> None:
         """Say which names the cells so far have declared."""
@@ -66,7 +87,7 @@ class Vocabulary:
     @cached_property
     def servers(self) -> Index:
         """The identifiers of the MCP servers."""
-        return Index([Word(name, _server_meta(server)) for name, server in self._servers.items()])
+        return Index([_word(name, _server_meta(members)) for name, members in self._servers.items()])
 
     @cached_property
     def files(self) -> Index:
@@ -87,7 +108,7 @@ class Vocabulary:
         elif path[:1] == ("tools",) and len(path) == 2:
             tool = self._catalog.tool(self._names.get(path[1], ""))
         else:
-            tool = self._targets.get(path[1:] if path[:1] == ("namespaces",) else path)
+            tool = self._function(path[1:] if path[:1] == ("namespaces",) else path)
         return None if tool is None else tool.parameters
 
     # ---- parts of the catalog ----
@@ -96,8 +117,9 @@ class Vocabulary:
     def _globals(self) -> Index:
         shown = {**GUEST_GLOBALS, "tools": f"{self._catalog.size:,} tools: search, describe, call, and by name"}
         if self._servers:
-            shown["MCP"] = f"servers: {', '.join(self._servers)}"
-        shown |= dict.fromkeys(self._namespaces, "namespace of a plugin")
+            shown[_MCP] = f"servers: {', '.join(self._servers)}"
+            shown["ALL_TOOLS"] = "compact entries of all tools but those of MCP"
+        shown |= self._described_namespaces
         return Index([_word(name, meta) for name, meta in shown.items()])
 
     @cached_property
@@ -109,18 +131,20 @@ class Vocabulary:
         return {tool.name: tool for tool in self._catalog.tools if tool.source != "mcp"}
 
     @cached_property
-    def _targets(self) -> dict[tuple[str, ...], ToolSpec]:
-        targets = self._catalog.scope.targets.items()
-        return {tuple(path.split(PATH_SEPARATOR)): target.tool for path, target in targets}
+    def _servers(self) -> dict[str, dict[tuple[str, ...], ToolSpec]]:
+        """Identifier of each MCP server → path of each of its functions, such as `("resources", "list")` → its tool."""
+        servers: dict[str, dict[tuple[str, ...], ToolSpec]] = {}
+        for path, target in self._catalog.scope.targets.items():
+            namespace, server, *member = path.split(PATH_SEPARATOR)
+            if namespace == _MCP:
+                servers.setdefault(server, {})[tuple(member)] = target.tool
+        return servers
 
-    @cached_property
-    def _servers(self) -> dict[str, Mapping[str, Json]]:
-        mcp = json.loads(self._catalog.scope.mcp)
-        return {server["ident"]: server for server in mcp["servers"]} if mcp else {}
-
-    @cached_property
-    def _namespaces(self) -> dict[str, Json]:
-        return {each["name"]: each["node"] for each in json.loads(self._catalog.scope.namespaces)}
+    def _function(self, path: tuple[str, ...]) -> ToolSpec | None:
+        """Return the tool whose input the function at a path takes."""
+        if path[:1] == (_MCP,) and len(path) > 2:
+            return self._servers.get(path[1], {}).get(path[2:])
+        return None if path in self._mapped else self._paths.get(path)
 
     def _members_of(self, path: tuple[str, ...]) -> Iterator[Word]:
         match path:
@@ -135,11 +159,11 @@ class Vocabulary:
             case ("MCP", server, *rest) if server in self._servers:
                 yield from _server_members(self._servers[server], rest)
             case ("namespaces",):
-                yield from (Word(name, "namespace of a plugin") for name in self._namespaces)
+                yield from (_word(name, meta) for name, meta in self._described_namespaces.items())
             case ("namespaces", *rest):
                 yield from self._members_of(tuple(rest))
-            case (name, *rest) if name in self._namespaces:
-                yield from _node_members(self._namespaces[name], rest)
+            case (name, *rest) if name in self._nodes:
+                yield from self._namespace_members(name, rest)
             case (name,):
                 yield from (Word(member) for member in MEMBERS.get(name, ()))
 
@@ -147,26 +171,32 @@ class Vocabulary:
         tool = self._catalog.tool(tool_id)
         return tool.description if tool else ""
 
+    def _namespace_members(self, name: str, rest: list[str]) -> Iterator[Word]:
+        """Walk into the descriptor of a namespace: `["o", {key: node}]` has members."""
+        node: Any = self._nodes[name]
+        for key in rest:
+            node = node[1].get(key, ["v", None]) if node[0] == "o" else ["v", None]
+        members = node[1].items() if node[0] == "o" else ()
+        for key, inner in members:
+            tool = self._paths.get((name, *rest, key))
+            yield _word(key, tool.description if tool else _FACES.get(inner[0], ""))
 
-def _server_members(server: Mapping[str, Json], rest: list[str]) -> Iterator[Word]:
+
+def _server_members(functions: Mapping[tuple[str, ...], ToolSpec], rest: list[str]) -> Iterator[Word]:
+    """Yield what stands behind `MCP.server.`, and behind `MCP.server.resources.`."""
+    operations = {path[0]: _OPERATIONS[path[0]] for path in functions if len(path) > 1 and path[0] in _OPERATIONS}
     if not rest:
-        yield from (_word(tool["ident"], tool["header"]) for tool in server["tools"])
+        yield from (_word(path[0], tool.description) for path, tool in functions.items() if len(path) == 1)
+        yield from (Word(name, ", ".join(members)) for name, members in operations.items())
         yield Word("$api", "$api(toolName, {schema}): what it offers")
-        yield from (Word(part, f"{', '.join(members)}") for part, members in _SERVER_PARTS.items() if server.get(part))
-    elif rest[0] in _SERVER_PARTS and server.get(rest[0]):
-        yield from _words(_SERVER_PARTS[rest[0]])
+    elif rest[0] in operations:
+        yield from _words(operations[rest[0]])
 
 
-def _node_members(node: Any, rest: list[str]) -> Iterator[Word]:
-    """Walk into the descriptor of a namespace: `["o", {key: node}]` has members."""
-    for key in rest:
-        node = node[1].get(key, ["v", None]) if node[0] == "o" else ["v", None]
-    if node[0] == "o":
-        yield from (Word(key, "function" if inner[0] == "f" else "") for key, inner in node[1].items())
-
-
-def _server_meta(server: Mapping[str, Json]) -> str:
-    return one_line(f"{len(server['tools'])} tools of {server['name']}", _META_CHARS)
+def _server_meta(functions: Mapping[tuple[str, ...], ToolSpec]) -> str:
+    """Return `17 tools of everything`: as many as the catalog has of it."""
+    server = next(iter(functions.values())).owner
+    return f"{counted(len(functions), 'tool')} of {server}"
 
 
 def _word(text: str, meta: str) -> Word:

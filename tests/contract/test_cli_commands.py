@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 import typer
@@ -321,8 +321,14 @@ def test_without_servers_types_has_nothing(codemode: Callable[..., Done], shop: 
     assert 'there is no MCP server "x" in the catalog; there are: none.' in codemode("catalog", "types", "x").err
 
 
+@requirement("cli:catalog:describe")
+@pytest.mark.parametrize("called", ["tools.echo", "tools.echo(input)", "tools.echo({ n: 1 })"])
+def test_a_tool_is_found_by_the_call_that_a_cell_makes(codemode: Callable[..., Done], called: str) -> None:
+    assert codemode("catalog", "describe", called, "-m", CELLS, "--json").json["name"] == "echo"
+
+
 class FakeCatalog:
-    """The two things that the finders of a listing ask of a catalog with servers."""
+    """What the finders of a listing ask of a catalog with servers."""
 
     class scope:  # noqa: N801  # it stands for an attribute
         files = json.dumps(
@@ -331,8 +337,12 @@ class FakeCatalog:
                 {"path": "mcp/shelf.d.ts", "description": "one", "text": "S"},
             ]
         )
+        targets: ClassVar[dict[str, Any]] = {}
 
     tools = ()
+
+    def names(self) -> dict[str, str]:
+        return {}
 
     def tool(self, _id: str) -> None:
         return None

@@ -129,6 +129,18 @@ def test_the_parser_decides_where_an_input_ends(sit: Sit) -> None:
     assert person.display.colours >= {"0;35"}  # keywords
 
 
+@requirement("repl:input:parser")
+def test_a_line_that_the_terminal_wraps_does_not_look_like_two(sit: Sit) -> None:
+    person = sit()
+    person.sees_prompt(1)
+    person.types("text('" + "x" * 100 + "')" + ENTER)
+    screen = person.sees("\n" + "x" * 80)
+    person.sees_prompt(2)
+
+    assert "...>" not in screen
+    assert f"\n     {'x' * 31}')\n" in screen
+
+
 @requirement("repl:input:wrong", "repl:errors:go-on")
 def test_what_does_not_parse_stays_and_what_fails_is_shown_with_its_place(sit: Sit) -> None:
     person = sit()
@@ -277,7 +289,7 @@ def test_an_approval_is_asked_in_place(sit: Sit) -> None:
     person = sit()
     person.sees_prompt(1)
     person.types("await tools.refund({order: 'o-1', token: 's3cr3t-t0k3n'})" + ENTER)
-    screen = person.sees("plugin:billing:refund wants to run", '"order": "o-1"', "run it? [y]es, [n]o, [l]ater:")
+    screen = person.sees("plugin:billing:refund wants to run", '"order": "o-1"', "run it? [y]es, [n]o, [a]lways")
     assert "s3cr3t" not in screen.rsplit("wants to run", 1)[1]
     person.types("y" + ENTER)
     person.sees('"refunded o-1"')
@@ -294,6 +306,29 @@ def test_an_approval_is_asked_in_place(sit: Sit) -> None:
     person.sees_prompt(4)
     person.types(":approve" + ENTER)
     person.sees('"refunded o-3"')
+
+
+@requirement("repl:approvals:always")
+def test_always_holds_until_it_is_taken_back(sit: Sit) -> None:
+    person = sit()
+    person.sees_prompt(1)
+    person.types("for (const order of ['o-1', 'o-2', 'o-3']) text(await tools.refund({order}))" + ENTER)
+    person.sees("run it?")
+    person.types("a" + ENTER)
+    person.sees("runs without asking until you leave", "refunded o-1", "refunded o-2", "refunded o-3")
+    screen = person.runs(2, "await tools.refund({order: 'o-4'})")
+    assert "1 call of plugin:billing:refund approved: you said always" in screen
+    assert '"refunded o-4"' in screen
+    person.types(":ask" + ENTER)
+    person.sees("plugin:billing:refund will be asked about again")
+    person.sees_prompt(3)
+    person.types("await tools.refund({order: 'o-5'})" + ENTER)
+    person.sees("(call 5)", '{"order": "o-5"}')
+    person.types("l" + ENTER)
+    person.sees_prompt(4)
+    person.types(":approve --always" + ENTER)
+    person.sees('"refunded o-5"')
+    assert '"refunded o-6"' in person.runs(4, "await tools.refund({order: 'o-6'})")
 
 
 # Ctrl-C
@@ -345,6 +380,21 @@ def test_a_saved_cell_runs_by_itself_and_gives_what_the_repl_printed(
 
     assert (ran.exit_status, ran.result["value"]) == (0, ["o-5", 3])
     assert person.display.text().count('["o-5", 3]') == 2
+
+
+@requirement("repl:save:refuses")
+def test_a_file_is_replaced_only_by_who_says_so(sit: Sit, folder: Path) -> None:
+    file = folder / "check.js"
+    file.write_text("// @value 41\nreturn 41\n", encoding="utf-8")
+    person = sit()
+    person.runs(1, "40 + 2")
+    person.types(":save check.js" + ENTER)
+    person.sees('"check.js" is there already; :save! check.js replaces it')
+    assert file.read_text(encoding="utf-8") == "// @value 41\nreturn 41\n"
+    person.types(":save! check.js" + ENTER)
+    person.sees("check.js holds [1]")
+
+    assert file.read_text(encoding="utf-8") == "return 40 + 2;\n"
 
 
 @requirement("repl:history:private")
@@ -472,6 +522,17 @@ def test_a_repl_without_a_terminal_loads_nothing_for_one(folder: Path, environme
 
 
 # Leaving
+
+
+@requirement("repl:commands:habits")
+def test_exit_leaves_and_help_helps(sit: Sit) -> None:
+    person = sit()
+    person.sees_prompt(1)
+    person.types("help" + ENTER)
+    person.sees(":save FILE [CELLS]", "Ctrl-X Ctrl-E")
+    person.sees_prompt(1)
+    person.types("exit" + ENTER)
+    assert person.ends() == 0
 
 
 @requirement("repl:ctrl-d:leaves")

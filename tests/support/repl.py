@@ -114,6 +114,7 @@ class ScriptedEngine:
         self._results = list(results)
         self.bases: list[bytes | str | None] = []
         self.decided: list[dict[str, bool]] = []
+        self.always: list[bool] = []  # whether each wait decided for all later calls, too
         self.snapshots: dict[str, bytes] = {}
         self.stopped = 0
 
@@ -121,8 +122,9 @@ class ScriptedEngine:
         self.bases.append("fresh" if keep is None else keep.base)
         return self._results.pop(0)
 
-    async def wait(self, raw: Any, decisions: Any) -> CodeModeResult:
+    async def wait(self, raw: Any, decisions: Any, *, always: bool) -> CodeModeResult:
         self.decided.append(dict(decisions))
+        self.always.append(always)
         return self._results.pop(0)
 
     def kept(self, run_id: str) -> bytes | None:
@@ -175,21 +177,29 @@ def catalog_with_everything() -> Catalog:
         tool("plugin:shop:lookup_order", ORDER, "One order by its id."),
         tool("plugin:shop:list_orders", {"type": "object"}),
         tool("client:app:two words", {"properties": {"a": {"type": "number"}}}),
-        tool("mcp:every-thing:get_sum", {"properties": {"a": {"type": "number"}, "b": {"type": "number"}}}),
+        tool("mcp:every-thing:get_sum", {"properties": {"a": {"type": "number"}, "b": {"type": "number"}}}, "Adds."),
+        tool("mcp:every-thing:resources/list"),
+        tool("mcp:every-thing:resources/read", {"properties": {"uri": {"type": "string"}}}),
     ]
-    namespaced = NamespaceTarget(tools[0], lambda arguments: arguments[0])
-    mcp = NamespaceTarget(tools[3], lambda arguments: arguments[0])
+    paths = {
+        "Shop.orders.lookup": tools[0],
+        "Shop.orders.cancel": tools[0],
+        "MCP.everyThing.getSum": tools[3],
+        "MCP.everyThing.resources.list": tools[4],
+        "MCP.everyThing.resources.read": tools[5],
+    }
     server = {
         "ident": "everyThing", "name": "every-thing", "header": "", "resources": True, "prompts": False,
         "tools": [{"ident": "getSum", "name": "get_sum", "id": tools[3].id, "header": "Adds.", "parameters": {}}],
     }  # fmt: skip
+    orders = ["o", {"lookup": ["f"], "cancel": ["f"]}]
     scope = GuestScope(
         mcp=json.dumps({"header": "", "servers": [server]}),
         files='[{"path": "mcp/index.d.ts", "description": "All servers", "text": ""}]',
-        namespaces='[{"name": "Shop", "node": ["o", {"orders": ["o", {"lookup": ["f"]}], "currency": ["v", "EUR"]}]}]',
+        namespaces=json.dumps([{"name": "Shop", "node": ["o", {"orders": orders, "currency": ["v", "EUR"]}]}]),
         targets={
-            PATH_SEPARATOR.join(("Shop", "orders", "lookup")): namespaced,
-            PATH_SEPARATOR.join(("MCP", "everyThing", "getSum")): mcp,
+            path.replace(".", PATH_SEPARATOR): NamespaceTarget(tool, lambda arguments: arguments[0])
+            for path, tool in paths.items()
         },
     )
     return build_catalog(tools, Policy(("*",), (), {})).with_scope(scope)

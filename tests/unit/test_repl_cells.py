@@ -11,7 +11,7 @@ from codemode.core.types import Failed
 from codemode.repl import record as record_module
 from codemode.repl import states as states_module
 from codemode.repl.cells import Cell, choose, declared_twice, needed
-from codemode.repl.evaluator import Evaluator
+from codemode.repl.evaluator import Decision, Evaluator
 from codemode.repl.record import Record
 from codemode.repl.saving import program
 from codemode.repl.states import State, States
@@ -132,6 +132,7 @@ def test_there_is_nothing_before_the_first_and_nothing_undone_after_a_new_cell()
     assert states.current == State()
 
 
+@requirement("repl:undo:bounded")
 def test_the_oldest_states_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(states_module, "MAX_STATES", 2)
     monkeypatch.setattr(states_module, "MAX_BYTES", 10)
@@ -142,6 +143,16 @@ def test_the_oldest_states_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     assert states.undo() == state(4)
     assert states.current == state(9)
     assert states.undo() is None
+    assert states.has_let_go
+
+
+@requirement("repl:undo:bounded")
+def test_as_long_as_all_states_are_kept_none_was_let_go() -> None:
+    states = States()
+    states.push(state(1))
+    states.undo()
+
+    assert (states.undo(), states.has_let_go) == (None, False)
 
 
 def test_a_state_knows_when_its_vm_began_and_what_is_declared() -> None:
@@ -259,7 +270,7 @@ async def test_a_run_that_waited_leaves_its_state_and_says_whether_it_overtook_l
     assert list(evaluator.waiting) == ["cm_1"]
     await evaluator.run(B)
     engine.snapshots = {"cm_1": b"one"}
-    evaluated = await evaluator.wait("cm_1", {})
+    evaluated = await evaluator.wait("cm_1", Decision({}))
 
     assert (evaluated.overtook, evaluated.cell) == (True, A)
     assert evaluator.waiting == {}
@@ -272,7 +283,7 @@ async def test_a_run_that_waited_leaves_its_state_and_says_whether_it_overtook_l
 async def test_a_run_of_an_earlier_session_goes_on_without_touching_the_state() -> None:
     engine = ScriptedEngine(completed("cm_old", 5))
     engine.snapshots = {"cm_old": b"old"}
-    evaluated = await evaluator_of(engine).wait("cm_old", {"1": True})
+    evaluated = await evaluator_of(engine).wait("cm_old", Decision({"1": True}))
 
     assert (evaluated.cell.source, evaluated.overtook) == ("", False)
     assert engine.decided == [{"1": True}]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from codemode.core.types import PATH_SEPARATOR
 from codemode.repl.commands import COMMANDS
 from codemode.repl.completer import CellCompleter, SafeCompleter
 from codemode.repl.index import MAX_SHOWN, Index, Word
@@ -189,8 +190,10 @@ def test_a_schema_that_leads_nowhere_offers_nothing(schema: object) -> None:
 
 @pytest.fixture
 def completer() -> CellCompleter:
-    vocabulary = Vocabulary(catalog_with_everything())
+    catalog = catalog_with_everything()
+    vocabulary = Vocabulary(catalog, {"Shop": "Orders and prices."})
     vocabulary.warm()
+    vocabulary.open(catalog.scope, [PATH_SEPARATOR.join(("Shop", "orders", "cancel"))])
     vocabulary.declare({"total", "orders"})
     return CellCompleter(vocabulary, lambda kind: [Word(f"a-{kind}")])
 
@@ -252,6 +255,46 @@ def test_an_mcp_tool_is_offered_under_mcp_only(completer: CellCompleter) -> None
     assert "mcp:every-thing:get_sum" in texts(completer, ":describe get_sum")
 
 
+@requirement("repl:completion:names")
+@pytest.mark.parametrize(
+    ("text", "meta"),
+    [
+        ("MCP.every", "3 tools of every-thing"),
+        ("MCP.everyThing.getS", "Adds."),
+        ("MCP.everyThing.resources.l", "list(): its resources"),
+        ("Sho", "Orders and prices."),
+        ("namespaces.Sh", "Orders and prices."),
+        ("Shop.orders.canc", "One order by its id."),
+        ("Shop.ord", "object"),
+        ("Shop.curr", ""),
+        ("ALL_T", "compact entries of all tools but those of MCP"),
+    ],
+)
+def test_the_menu_says_what_each_name_is(completer: CellCompleter, text: str, meta: str) -> None:
+    assert offered(completer, text)[0].display_meta_text == meta
+
+
+@requirement("repl:completion:names")
+def test_a_server_has_as_many_tools_as_the_catalog_counts(completer: CellCompleter) -> None:
+    assert offered(completer, "MCP.every")[0].display_meta_text.startswith(
+        str(catalog_with_everything().sources["mcp"])
+    )
+
+
+@requirement("repl:completion:names")
+def test_a_namespace_is_known_by_name_until_it_is_opened() -> None:
+    catalog = catalog_with_everything()
+    vocabulary = Vocabulary(catalog, {"Shop": "Orders and prices."})
+    completer = CellCompleter(vocabulary, lambda _kind: [])
+
+    assert (texts(completer, "Sho")[0], texts(completer, "Shop."), texts(completer, "Shop.orders.lookup({")) == (
+        "Shop", [], [],
+    )  # fmt: skip
+    vocabulary.open(catalog.scope, [])
+    assert texts(completer, "Shop.") == ["currency", "orders"]
+    assert texts(completer, "Shop.orders.cancel({")[:1] == ["id: "]
+
+
 @requirement("repl:completion:keys")
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -266,6 +309,8 @@ def test_an_mcp_tool_is_offered_under_mcp_only(completer: CellCompleter) -> None
         ("MCP.everyThing.getSum({", ["a: ", "b: "]),
         ("Shop.orders.lookup({", ["id: "]),
         ("namespaces.Shop.orders.lookup({", ["id: "]),
+        ("Shop.orders.cancel({", []),  # it takes something else than the input of its tool
+        ("MCP.everyThing.resources.read({", ["uri: "]),
         ("tools.lookup_order({status: ", ['"open"', '"paid"']),
         ('tools.lookup_order({status: "p', ["paid", "open"]),
         ("tools.lookup_order({gift: t", ["true", "total"]),

@@ -11,6 +11,7 @@ import pytest
 from codemode.core.errors import Aborted, InvalidInput
 from codemode.core.events import CallParked, CallStarted, ExecStarted
 from codemode.core.types import Completed, Failed, OutputItem
+from codemode.repl import states as states_module
 from codemode.repl.cells import Cell
 from codemode.repl.commands import COMMANDS, Commands, Desk, Leave, find_command
 from codemode.repl.driver import Driver, Stage
@@ -20,6 +21,7 @@ from codemode.repl.loop import Repl
 from codemode.repl.printer import Printer
 from codemode.repl.reader import Input, LineReader
 from codemode.repl.record import Record
+from codemode.repl.saving import write_file
 from codemode.repl.states import State
 from codemode.repl.syntax import Verdict
 from codemode.repl.ticker import Ticker
@@ -183,6 +185,59 @@ async def test_ctrl_c_at_a_question_aborts_the_run() -> None:
     assert room.engine.bases == [None, None]
 
 
+@requirement("repl:approvals:always")
+async def test_an_approval_can_hold_for_the_session_and_be_taken_back() -> None:
+    room = Room(
+        waiting("cm_1", "1", "2"), completed("cm_1"), waiting("cm_2", "3"), completed("cm_2"), waiting("cm_3", "4"),
+        completed("cm_3"), inputs=["pay()", "pay()", ":ask", "pay()"], answers=["a", "n"],
+    )  # fmt: skip
+    await room.go()
+    notes = [shown for shown in room.screen.shown if "wants to run" not in shown and shown.startswith("note")]
+
+    assert room.engine.decided == [{"1": True, "2": True}, {"3": True}, {"4": False}]
+    assert room.engine.always == [True, True, False]
+    assert notes == [
+        "note 1 call of plugin:billing:refund approved: you said always",
+        "note plugin:billing:refund runs without asking until you leave; :ask asks again",
+        "note 1 call of plugin:billing:refund approved: you said always",
+        "note plugin:billing:refund will be asked about again",
+    ]
+
+
+@requirement("repl:approvals:always")
+@pytest.mark.parametrize("leaves", [EOFError(), KeyboardInterrupt()])
+async def test_a_question_that_is_left_remembers_nothing(leaves: BaseException) -> None:
+    room = Room(waiting("cm_1", "1", "2"), inputs=["pay()"])
+    room.reader._answers = iter(["a", leaves])
+    both = waiting("cm_1", "1", "2")
+    room.engine._results = [both._replace(pending=(both.pending[0], both.pending[1]._replace(tool_id="client:a:b")))]
+    await room.go()
+
+    assert (room.engine.decided, room.driver.approvals.always) == ([], set())
+
+
+@requirement("repl:approvals:always")
+async def test_what_is_approved_always_with_something_else_is_not_approved_with_it() -> None:
+    """The run would take `always` for all calls that one wait approves."""
+    both = waiting("cm_1", "1", "2")
+    mixed = both._replace(pending=(both.pending[0], both.pending[1]._replace(tool_id="client:a:b")))
+    room = Room(mixed, completed("cm_1"), inputs=["pay()"], answers=["a", "y"])
+    await room.go()
+
+    assert (room.engine.decided, room.engine.always) == ([{"1": True, "2": True}], [False])
+    assert room.driver.approvals.always == {"plugin:billing:refund"}
+
+
+@requirement("repl:approvals:always")
+async def test_a_call_that_waits_is_approved_always() -> None:
+    room = Room(waiting("cm_1", "1"), completed("cm_1", 7), inputs=["pay()", ":approve --always 1"], answers=["l"])
+    await room.go()
+
+    assert (room.engine.decided, room.engine.always) == ([{"1": True}], [True])
+    assert [word.text for word in room.commands.words("remembered")] == ["plugin:billing:refund"]
+    assert next(iter(room.commands.words("approval"))).text == "--always"
+
+
 # The loop
 
 
@@ -258,6 +313,7 @@ async def test_every_command_of_the_contract_is_there() -> None:
 def test_a_command_is_found_by_its_beginning_and_refused_with_a_near_one() -> None:
     assert find_command("q").name == "quit"
     assert find_command("undo").name == "undo"
+    assert (find_command("sav").name, find_command("save!").name) == ("save", "save!")
     for name, says in (("t", ":tools or :types or :trace"), ("serach", "Did you mean :search"), ("", "no command :.")):
         with pytest.raises(InvalidInput, match=says):
             find_command(name)
@@ -267,6 +323,7 @@ async def test_help_lists_commands_and_keys_or_explains_one() -> None:
     shown = await Room().command(":help")
 
     assert ":save FILE [CELLS] | write the last cell" in shown
+    assert "await MCP.SERVER.TOOL(input) | call an MCP tool; ALL_TOOLS leaves these out" in shown
     assert "Ctrl-D | leave" in shown
     assert (await Room().command(":help :undo")).startswith("note :undo\nnote   go back to the variables")
 
@@ -289,6 +346,7 @@ async def test_what_is_asked_of_the_catalog_is_passed_on() -> None:
         (":deny 4", 'no call "4" awaits approval'), (":trace", "nothing to trace"), (":trace cm_x", '"cm_x" was seen'),
         (":stats", "nothing to count"), (":fresh maybe", "neither on nor off"), (":language perl", "no language"),
         (":save", "name of a file"), (":save x.js", "nothing to save"), (":load", "name of a file"),
+        (":ask", "asked about already"), (":approve --always", "no call awaits"), (":approve 3 4", 'no call "3 4"'),
         (":load /nowhere/x.js", "cannot be read: No such file"),
     ],
 )  # fmt: skip
@@ -304,6 +362,32 @@ async def test_undo_and_redo_say_where_the_variables_are() -> None:
 
     assert "before cell [4]" in await room.command(":undo")
     assert "after cell [4]" in await room.command(":redo")
+
+
+@requirement("repl:undo:bounded")
+async def test_undo_says_where_the_kept_states_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Room()
+    with pytest.raises(InvalidInput, match=r"there is no cell to undo$"):
+        await room.command(":undo")
+    monkeypatch.setattr(states_module, "MAX_STATES", 1)
+    room.evaluator.states.push(State(b"x", 1))
+    room.evaluator.states.push(State(b"y", 2))
+    await room.command(":undo")
+    with pytest.raises(InvalidInput, match="no cell to undo: no more than 100 cells, or 128 MB of their variables"):
+        await room.command(":undo")
+
+
+@requirement("repl:commands:habits")
+async def test_words_of_other_shells_mean_commands_unless_a_cell_declared_them() -> None:
+    assert await Room(inputs=["exit", "never"]).go() is None
+    assert await Room(inputs=["quit()", "never"]).go() is None
+    room = Room(inputs=["help"])
+    await room.go()
+    assert ":undo | go back" in room.screen.all()
+    declared = Room(completed("cm_1", 1), inputs=["help"])
+    declared.evaluator.states.push(State(b"x", 1, frozenset({"help"})))
+    await declared.go()
+    assert declared.screen.shown == ["value 1"]
 
 
 @requirement("repl:fresh:own-vm")
@@ -348,12 +432,14 @@ async def test_commands_know_what_their_arguments_can_be() -> None:
     room = Room(waiting("cm_1", "7"), inputs=["1"])
     await room.go()
     offered = {
-        kind: [word.text for word in room.commands.words(kind)] for kind in ("run", "call", "switch", "language")
+        kind: [word.text for word in room.commands.words(kind)]
+        for kind in ("run", "call", "approval", "switch", "language")
     }
 
     assert offered == {
         "run": ["cm_1"],
         "call": ["7"],
+        "approval": ["--always", "7"],
         "switch": ["on", "off"],
         "language": ["javascript", "typescript"],
     }
@@ -387,8 +473,46 @@ async def test_cells_are_saved_and_loaded(tmp_path: Path) -> None:
 async def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     room = Room(completed("cm_1"), inputs=["1"])
     await room.go()
-    with pytest.raises(InvalidInput, match="cannot be written: Is a directory"):
-        await room.command(f":save {tmp_path}")
+    for line in (f":save {tmp_path}", f":save! {tmp_path}"):
+        with pytest.raises(InvalidInput, match="is no file; give the name of one"):
+            await room.command(line)
+    with pytest.raises(InvalidInput, match="cannot be written: File exists"):
+        await room.command(":save /dev/null/x.js")
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
+@requirement("repl:save:refuses")
+async def test_a_file_that_is_there_stays_until_it_is_to_be_replaced(tmp_path: Path) -> None:
+    room = Room(completed("cm_1"), completed("cm_2"), inputs=["1", "2"])
+    await room.go()
+    file, link = tmp_path / "check.js", tmp_path / "link.js"
+    file.write_text("// @value 41\nreturn 41\n", encoding="utf-8")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    for name in (file, link):
+        with pytest.raises(InvalidInput, match=f'"{name}" is there already; :save! {name} 1 replaces it'):
+            await room.command(f":save {name} 1")
+    assert file.read_text(encoding="utf-8") == "// @value 41\nreturn 41\n"
+    await room.command(f":save! {link} 1")
+
+    assert file.read_text(encoding="utf-8") == "1\n"
+    assert (link.is_symlink(), file.stat().st_mode & 0o777) == (True, 0o640)
+    assert names_in(tmp_path) == ["check.js", "link.js"]
+    await room.command(f":save! {tmp_path / 'new.js'}")
+    assert (tmp_path / "new.js").read_text(encoding="utf-8") == "2\n"
+
+
+@requirement("repl:save:refuses")
+def test_a_replacement_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "check.js"
+    file.write_text("kept", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="surrogates not allowed"):
+        write_file(file, "half \ud800", replace=True)
+
+    assert (names_in(tmp_path), file.read_text(encoding="utf-8")) == (["check.js"], "kept")
 
 
 async def test_quit_leaves() -> None:
