@@ -5,12 +5,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
-from bench import peers
+from bench import mcp_peers, peers
 from bench.measure import Figure, Samples, skip, time_processes
 
 RUN = (sys.executable, "-m", "codemode", "run", "-e", "return 1+1", "--json")
 HELP = (sys.executable, "-m", "codemode", "--help")
+CHECKS = 100
 PYTHON = (sys.executable, "-c", "pass")
 
 
@@ -19,6 +21,8 @@ def figures(scale: float) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="codemode-bench-") as folder:
         environment = clean_environment(folder)
         yield from _warm(environment, max(3, int(21 * scale)))
+        yield from _help(environment, max(3, int(11 * scale)))
+        yield _smoke(environment, max(2, int(7 * scale)), Path(folder) / "checks")
         yield from _first_ever(environment, max(2, int(5 * scale)))
 
 
@@ -37,8 +41,30 @@ def _warm(environment: dict[str, str], count: int) -> Iterator[Figure]:
         ours, theirs, bare = time_processes([RUN, hello, PYTHON], count, environment)
         yield Figure(name, "ms", goal, ours, "quickjs-rs hello world, process", theirs)
     yield Figure("the same beside an empty Python", "ms", "", ours, "python -c pass", bare)
-    (helped,) = time_processes([HELP], max(3, count // 2), environment)
-    yield Figure("codemode --help", "ms", "120 ms at most", helped)
+
+
+def _help(environment: dict[str, str], count: int) -> Iterator[Figure]:
+    """Time the page of help beside those of other clients of MCP servers."""
+    name, goal = "codemode --help", "120 ms at most"
+    for peer, command in mcp_peers.help_commands():
+        if command is None:
+            (ours,) = time_processes([HELP], count, environment)
+            yield skip(name, "ms", goal, f"{peer}: it is not installed; make bench-peers installs it")._replace(
+                samples=ours
+            )
+        else:
+            ours, theirs = time_processes([HELP, command], count, environment)
+            yield Figure(name, "ms", goal, ours, peer, theirs)
+
+
+def _smoke(environment: dict[str, str], count: int, folder: Path) -> Figure:
+    """Time the checks of 100 trivial cells by two workers, from the command to the report."""
+    folder.mkdir()
+    for number in range(CHECKS):
+        (folder / f"{number}.js").write_text(f"// @value {number}\nreturn {number};\n", encoding="utf-8")
+    command = (sys.executable, "-m", "codemode", "smoke", str(folder), "--jobs", "2")
+    (ours,) = time_processes([command], count, environment)
+    return Figure(f"codemode smoke of {CHECKS} trivial cells, two workers", "ms", "2,000 ms at most", ours)
 
 
 def _first_ever(environment: dict[str, str], count: int) -> Iterator[Figure]:

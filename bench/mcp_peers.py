@@ -1,4 +1,4 @@
-"""Other clients that list a server's tools: MCP Inspector's CLI, mcporter, fastmcp; each where it was installed."""
+"""Other clients of MCP servers: MCP Inspector's CLI, mcporter, fastmcp; each where it was installed."""
 
 import json
 import subprocess
@@ -36,6 +36,12 @@ def _install_python() -> None:
     venv.create(FOLDER / "python", with_pip=True, clear=True)
     python = FOLDER / "python" / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", *_PYTHON_PACKAGES], check=True, capture_output=True)
+
+
+def help_commands() -> Iterator[tuple[str, tuple[str, ...] | None]]:
+    """Yield each client that has a help of its own with the command that shows it; None where it is not installed."""
+    for name, binary in (("mcporter --help", _NODE.parent / "mcporter"), ("fastmcp --help", _PYTHON)):
+        yield name, (str(binary), "--help") if binary.exists() else None
 
 
 def list_commands(folder: Path, server: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...] | None]]:
