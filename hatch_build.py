@@ -2,9 +2,10 @@
 
 Nothing binary is committed. `guest/package-lock.json` names exact versions with integrity
 hashes; this file installs them with npm into a temporary folder, bundles our glue with the
-parsers, and copies the results into the package: `quickjs.wasm`, `acorn.js`, `sucrase.js`,
-`LICENSES.txt` and `MANIFEST.json` (hashes of the inputs and of each file). Fresh assets are
-left alone, so a source distribution, which carries them, needs no npm.
+parsers, specialises the engine (`hatch_engine.py`), and copies the results into the package:
+`quickjs.wasm`, `acorn.js`, `sucrase.js`, `LICENSES.txt` and `MANIFEST.json` (hashes of the
+inputs and of each file). Fresh assets are left alone, so a source distribution, which carries
+them, needs no npm.
 
 hatchling runs it for wheels, source distributions and editable installs;
 `python hatch_build.py` runs it in a source checkout.
@@ -14,6 +15,7 @@ import hashlib
 import importlib
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -29,9 +31,11 @@ except ImportError:  # `python hatch_build.py` works without the build system
 GUEST = Path("codemode/sandbox/guest")
 ASSETS = Path("codemode/sandbox/assets")
 BUNDLES = ("acorn", "sucrase")
+SPECIALISER = Path("hatch_engine.py")
 ENGINE_LICENSE = GUEST / "QUICKJS_LICENSE.txt"  # of the engine inside `quickjs.wasm`; its package lacks it
 INPUTS = (
     Path("hatch_build.py"),
+    SPECIALISER,
     ENGINE_LICENSE,
     GUEST / "package.json",
     GUEST / "package-lock.json",
@@ -82,7 +86,7 @@ def build_assets(root: Path) -> bool:
         packages = {"quickjs-wasi"}
         for name in BUNDLES:
             packages |= _bundle(name, work)
-        shutil.copy(work / "node_modules/quickjs-wasi/quickjs.wasm", work)
+        _specialise(work)
         (work / "LICENSES.txt").write_text(_licenses(work, packages), encoding="utf-8")
         _install(root, work)
     return True
@@ -105,6 +109,19 @@ def _bundle(name: str, work: Path) -> set[str]:
     _run("node", ["bundle.mjs", name], work)
     inputs = json.loads((work / f"{name}.meta.json").read_text(encoding="utf-8"))["inputs"]
     return {_package_of(path) for path in inputs if path.startswith("node_modules/")}
+
+
+def _specialise(work: Path) -> None:
+    """Make the package's engine into ours."""
+    engine = (work / "node_modules/quickjs-wasi/quickjs.wasm").read_bytes()
+    module = runpy.run_path(str(work / SPECIALISER.name))  # hatchling puts no folder of ours on the path
+    try:
+        (work / "quickjs.wasm").write_bytes(module["specialise"](engine))
+    except ValueError as error:
+        raise AssetsError(
+            f"cannot build the guest's assets: quickjs.wasm of quickjs-wasi is not the engine that "
+            f"{SPECIALISER} knows: {error}"
+        ) from error
 
 
 def _package_of(path: str) -> str:

@@ -6,6 +6,9 @@ REQUIREMENTS = {
     "packaging:assets:reproducible": ("issue 2", "The same inputs give the same assets, bytes for bytes."),
     "packaging:assets:no-op": ("issue 2", "Fresh assets are left alone, damaged ones are built again."),
     "packaging:assets:failure": ("issue 2", "A build that cannot be done says why in one sentence."),
+    "packaging:engine:same": ("ours", "The specialised engine computes, frees and polls as the package's does."),
+    "packaging:engine:specialised": ("ours", "The shipped engine is the specialised one."),
+    "packaging:engine:refused": ("ours", "An engine that the specialiser does not know ends the build, with a reason."),
     "packaging:assets:node": ("issue 2", "Where no npm is on the PATH the build asks for a wheel that brings it."),
     "packaging:wheel:content": ("issue 2", "The wheel ships engine, parsers, prelude and licences, and no npm source."),
     "packaging:wheel:runs": (
