@@ -37,7 +37,7 @@ from codemode.sandbox.engine import (
     Vm,
 )
 from codemode.sandbox.image import Image
-from codemode.sandbox.snapshot import Snapshot, encode_snapshot, parse_snapshot
+from codemode.sandbox.snapshot import encode_snapshot, parse_snapshot
 from codemode.sandbox.toolchain import Fault, Place, Prepared, Toolchain
 from codemode.sandbox.wasm import Machine, TrapError
 
@@ -135,11 +135,10 @@ class Cell:
             SnapshotRestore: The snapshot is damaged or of another build.
             MemoryLimit: It holds more than the run may have.
         """
-        snapshot = parse_snapshot(engine.build, engine.image.memory, data, memory_limit_bytes)
-        head = snapshot.head
+        changes, head = parse_snapshot(engine.build, engine.image.pieces, data, memory_limit_bytes)
         vm = engine.stock.take(memory_limit_bytes)
         try:
-            vm.become(snapshot.memory, Registers(*head["registers"]))
+            vm.become(changes, Registers(*head["registers"]))
         except (MemoryError, TrapError) as error:
             vm.close()
             raise SnapshotRestore(f"the snapshot's memory cannot be restored: {error}") from error
@@ -210,7 +209,7 @@ class Cell:
             "rejections": [(identity, *rejection) for identity, rejection in vm.rejections.items()],
             "prepared": self._prepared[1:],  # the script itself has run
         }
-        return encode_snapshot(self._engine.build, self._engine.image.memory, Snapshot(vm.memory(), head), max_bytes)
+        return encode_snapshot(self._engine.build, self._engine.image.pieces, vm.memory(), head, max_bytes)
 
     def close(self) -> None:
         """Free the VM."""

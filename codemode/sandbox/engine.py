@@ -14,7 +14,7 @@ from typing import NamedTuple
 from codemode.core.limits import GUEST_STACK_BYTES, STORE_HEADROOM_BYTES
 from codemode.core.types import Json
 from codemode.sandbox.image import Image, scrub
-from codemode.sandbox.snapshot import PIECE_BYTES, Memory
+from codemode.sandbox.snapshot import PIECE_BYTES, Changes, Memory
 from codemode.sandbox.wasm import Instance, Machine, TrapError
 
 EVAL_GLOBAL = 0
@@ -103,18 +103,15 @@ class Vm:
         self._enter_state(Registers(image.stack_pointer, image.runtime, image.context))
         self._undefined = self._wasm.qjs_get_undefined()
 
-    def become(self, memory: Memory, registers: Registers) -> None:
+    def become(self, changes: Changes, registers: Registers) -> None:
         """Take over the memory of another VM of the same image; nothing may have run here.
 
         Raises:
             MemoryError: It is larger than the limit allows.
         """
-        self._instance.grow_to(memory.size)
-        base = self.image.memory
-        for number, piece in enumerate(memory.pieces):
-            at = number * PIECE_BYTES
-            if piece != base[at : at + PIECE_BYTES].ljust(len(piece), b"\0"):
-                self._instance.write(at, piece)
+        self._instance.grow_to(changes.size)
+        for address, grain in changes.grains:
+            self._instance.write(address, grain)
         self._enter_state(registers)
 
     # ---- limits ----

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from codemode.core.errors import RuntimeUnavailable
 from codemode.core.limits import GUEST_STACK_BYTES
 from codemode.sandbox.leftovers import PREFIXES, UNFINISHED, note_use
+from codemode.sandbox.snapshot import Base, split
 from codemode.sandbox.wasm import Exports, Instance, Machine, TrapError, native_library
 
 _FORMAT = "1"  # raise it when the layout of an image or of a snapshot changes
@@ -39,7 +40,7 @@ class Image(NamedTuple):
     """A VM at rest: its memory, registers and the handles of its entry points.
 
     `scratch` is the address of a buffer of ours: 64 bytes for numbers, then short texts.
-    `spans` are the parts of the memory that hold anything, as `nonzero_spans` gives them.
+    `spans` are the parts of the memory that hold anything, as `nonzero_spans` gives them, and `pieces` all of it.
     """
 
     memory: bytes
@@ -49,6 +50,7 @@ class Image(NamedTuple):
     entries: tuple[int, ...]
     scratch: int
     spans: tuple[tuple[int, bytes], ...]
+    pieces: Base
 
     @property
     def text_at(self) -> int:
@@ -265,6 +267,7 @@ def build_image(machine: Machine, script: bytes, entries: str = "") -> Image:
             entries=handles,
             scratch=scratch,
             spans=nonzero_spans(memory),
+            pieces=split(memory),
         )
     except TrapError as error:
         raise RuntimeUnavailable(f"the engine does not start ({error}); reinstall codemode") from error
@@ -317,7 +320,7 @@ def _collect_entries(wasm: Exports, array: int) -> tuple[int, ...]:
 
 
 def _encode_image(image: Image) -> bytes:
-    fields = image._asdict() | {"memory": None, "spans": None}
+    fields = image._asdict() | {"memory": None, "spans": None, "pieces": None}
     head = json.dumps(fields).encode()
     return _IMAGE_HEAD.pack(len(head)) + head + image.memory
 
@@ -327,5 +330,5 @@ def _parse_image(data: bytes) -> Image:
     start = _IMAGE_HEAD.size + size
     fields = json.loads(data[_IMAGE_HEAD.size : start])
     memory = data[start:]
-    fields |= {"memory": memory, "entries": tuple(fields["entries"]), "spans": nonzero_spans(memory)}
-    return Image(**fields)
+    fields |= {"entries": tuple(fields["entries"])}
+    return Image(**fields | {"memory": memory, "spans": nonzero_spans(memory), "pieces": split(memory)})

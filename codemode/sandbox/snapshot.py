@@ -8,15 +8,16 @@ counter packs to almost nothing. A cell that holds 200 small objects takes 17 kB
 as they are took 58 kB, and 256-byte grains saved 4 % at twice the work. The head holds registers,
 handles and what the cell needs to go on.
 
-Both ways go piece by piece, so that a worker needs no second copy of a large memory. Nothing is
-trusted before the digest agrees, and nothing is unpacked beyond the limit of the run.
+Both ways go piece by piece, so that a worker needs no second copy of a large memory; restored is
+only what differs from the image, which a new VM holds already. Nothing is trusted before the
+digest agrees, and nothing is unpacked beyond the limit of the run.
 """
 
 import hashlib
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from codemode.core.errors import MemoryLimit, SnapshotRestore
@@ -25,6 +26,8 @@ from codemode.core.types import Json
 
 GRAIN_BYTES = 1024
 PIECE_BYTES = 256 * GRAIN_BYTES
+_BLOCK_BYTES = 16 * GRAIN_BYTES  # compared as one before its grains are: most blocks are alike
+_BLANK = bytes(GRAIN_BYTES)
 _MAGIC = b"CMSNAP\x002"
 _HEAD = struct.Struct(">8s32s32sII")  # magic, build, digest, head size, memory size
 _BODY_AT = _HEAD.size - 8
@@ -37,27 +40,36 @@ class Memory(NamedTuple):
     pieces: Iterable[bytes]
 
 
-class Snapshot(NamedTuple):
-    """A VM at rest: its memory and what its owner wrote into the head."""
+class Changes(NamedTuple):
+    """What makes a memory from its boot image: its size, and `(address, bytes)` for each grain that differs."""
 
-    memory: Memory
-    head: dict[str, Json]
+    size: int
+    grains: Iterable[tuple[int, bytes]]
 
 
-def encode_snapshot(build: str, base: bytes, snapshot: Snapshot, max_bytes: int) -> bytes | None:
+Base = Sequence[bytes]  # the memory of a boot image, in pieces
+
+
+def split(memory: bytes) -> Base:
+    """Return a memory in pieces of `PIECE_BYTES`."""
+    return tuple(memory[at : at + PIECE_BYTES] for at in range(0, len(memory), PIECE_BYTES))
+
+
+def encode_snapshot(build: str, base: Base, memory: Memory, head: dict[str, Json], max_bytes: int) -> bytes | None:
     """Return the bytes to be stored, or None as soon as they are more than `max_bytes`.
 
     Args:
         build: Digest of the engine build (hexadecimal).
         base: The memory of the boot image that the VM started from.
-        snapshot: The VM.
+        memory: The VM's memory, at rest.
+        head: What its owner needs to go on.
         max_bytes: What may be stored.
     """
-    head = json.dumps(snapshot.head, separators=(",", ":")).encode()
+    head_text = json.dumps(head, separators=(",", ":")).encode()
     packer = zlib.compressobj(1)
-    parts = [struct.pack(">II", len(head), snapshot.memory.size), packer.compress(head)]
+    parts = [struct.pack(">II", len(head_text), memory.size), packer.compress(head_text)]
     room = max_bytes - _BODY_AT - sum(map(len, parts))
-    for number, piece in enumerate(snapshot.memory.pieces):
+    for number, piece in enumerate(memory.pieces):
         parts.append(packer.compress(_difference(_base_piece(base, number, len(piece)), piece)))
         room -= len(parts[-1])
         if room < 0:
@@ -67,8 +79,8 @@ def encode_snapshot(build: str, base: bytes, snapshot: Snapshot, max_bytes: int)
     return data if len(data) <= max_bytes else None
 
 
-def parse_snapshot(build: str, base: bytes, data: bytes, memory_limit_bytes: int) -> Snapshot:
-    """Return the VM that `encode_snapshot` wrote; its memory is unpacked while it is read.
+def parse_snapshot(build: str, base: Base, data: bytes, memory_limit_bytes: int) -> tuple[Changes, dict[str, Json]]:
+    """Return what `encode_snapshot` wrote, and its head; the changes are unpacked while they are read.
 
     Raises:
         SnapshotRestore: It is damaged, truncated, or of another build of the engine.
@@ -88,7 +100,7 @@ def parse_snapshot(build: str, base: bytes, data: bytes, memory_limit_bytes: int
         raise MemoryLimit(f"the suspended cell holds {memory_size} bytes; memoryLimitBytes is {memory_limit_bytes}")
     unpacked = _Unpacked(data)
     head = json.loads(unpacked.read(head_size))
-    return Snapshot(Memory(memory_size, _pieces(unpacked, base, memory_size)), head)
+    return Changes(memory_size, _changed_grains(unpacked, base, memory_size)), head
 
 
 class _Unpacked:
@@ -117,17 +129,23 @@ class _Unpacked:
         return found
 
 
-def _pieces(unpacked: _Unpacked, base: bytes, memory_size: int) -> Iterator[bytes]:
-    for number, at in enumerate(range(0, memory_size, PIECE_BYTES)):
-        size = min(PIECE_BYTES, memory_size - at)
+def _changed_grains(unpacked: _Unpacked, base: Base, memory_size: int) -> Iterator[tuple[int, bytes]]:
+    for number, start in enumerate(range(0, memory_size, PIECE_BYTES)):
+        size = min(PIECE_BYTES, memory_size - start)
         bits = int.from_bytes(unpacked.read(_bitmap_size(size)), "little")
+        if not bits:
+            continue
         before = _base_piece(base, number, size)
-        yield _apply(before, bits, unpacked) if bits else before
+        changed = [at for index, at in enumerate(range(0, size, GRAIN_BYTES)) if bits >> index & 1]
+        grains = unpacked.read(len(changed) * GRAIN_BYTES)
+        for index, at in enumerate(changed):
+            grain = grains[index * GRAIN_BYTES : (index + 1) * GRAIN_BYTES]
+            yield start + at, _exclusive_or(grain, before[at : at + GRAIN_BYTES])
 
 
-def _base_piece(base: bytes, number: int, size: int) -> bytes:
-    at = number * PIECE_BYTES
-    return base[at : at + size].ljust(size, b"\0")
+def _base_piece(base: Base, number: int, size: int) -> bytes:
+    piece = base[number] if number < len(base) else b""
+    return piece if len(piece) == size else piece[:size].ljust(size, b"\0")
 
 
 def _bitmap_size(size: int) -> int:
@@ -137,30 +155,20 @@ def _bitmap_size(size: int) -> int:
 def _difference(before: bytes, piece: bytes) -> bytes:
     """Return a bitmap of the grains that differ, and those grains, exclusive-or'ed with the base's."""
     bits = 0
-    ours: list[bytes] = []
-    theirs: list[bytes] = []
-    if piece != before:
-        for index, at in enumerate(range(0, len(piece), GRAIN_BYTES)):
+    grains: list[bytes] = []
+    for block in range(0, len(piece), _BLOCK_BYTES):
+        if piece[block : block + _BLOCK_BYTES] == before[block : block + _BLOCK_BYTES]:
+            continue
+        for at in range(block, min(block + _BLOCK_BYTES, len(piece)), GRAIN_BYTES):
             grain, other = piece[at : at + GRAIN_BYTES], before[at : at + GRAIN_BYTES]
             if grain != other:
-                bits |= 1 << index
-                ours.append(grain)
-                theirs.append(other)
-    return bits.to_bytes(_bitmap_size(len(piece)), "little") + _exclusive_or(b"".join(ours), b"".join(theirs))
+                bits |= 1 << at // GRAIN_BYTES
+                grains.append(_exclusive_or(grain, other))
+    return bits.to_bytes(_bitmap_size(len(piece)), "little") + b"".join(grains)
 
 
-def _apply(before: bytes, bits: int, unpacked: _Unpacked) -> bytes:
-    """Return the piece whose difference from the base this is."""
-    piece = bytearray(before)
-    changed = [at for index, at in enumerate(range(0, len(before), GRAIN_BYTES)) if bits >> index & 1]
-    grains = _exclusive_or(
-        unpacked.read(len(changed) * GRAIN_BYTES), b"".join(before[at : at + GRAIN_BYTES] for at in changed)
-    )
-    for number, at in enumerate(changed):
-        piece[at : at + GRAIN_BYTES] = grains[number * GRAIN_BYTES : (number + 1) * GRAIN_BYTES]
-    return bytes(piece)
-
-
-def _exclusive_or(left: bytes, right: bytes) -> bytes:
-    mixed = int.from_bytes(left, "little") ^ int.from_bytes(right, "little")
-    return mixed.to_bytes(len(left), "little")
+def _exclusive_or(grain: bytes, other: bytes) -> bytes:
+    if other == _BLANK:  # what the image has not touched is most of what a cell fills
+        return grain
+    mixed = int.from_bytes(grain, "little") ^ int.from_bytes(other, "little")
+    return mixed.to_bytes(len(grain), "little")
