@@ -49,24 +49,21 @@ class Threads:
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
-            _carry_out(job)
-            self._idle.release()
-            del job  # an idle thread holds no one's future
+            outcome = (None, None) if job.future.cancelled() else _carry_out(job)
+            self._idle.release()  # before the outcome is told: whoever awaited it finds this thread idle
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                job.future.get_loop().call_soon_threadsafe(_deliver, job.future, *outcome)
+            del job, outcome  # an idle thread holds nothing of anybody's
 
 
-def _carry_out(job: _Job) -> None:
-    if job.future.cancelled():
-        return
-    result: Any = None
-    failure: BaseException | None = None
+def _carry_out(job: _Job) -> tuple[Any, BaseException | None]:
+    """Return the result and what was raised instead."""
     try:
-        result = job.work()
+        return job.work(), None
     except StopIteration as error:  # it cannot travel through a future
-        failure = RuntimeError(f"the tool raised StopIteration: {error}")
+        return None, RuntimeError(f"the tool raised StopIteration: {error}")
     except BaseException as error:  # noqa: BLE001  # it is raised again where the future is awaited
-        failure = error
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        job.future.get_loop().call_soon_threadsafe(_deliver, job.future, result, failure)
+        return None, error
 
 
 def _deliver(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:

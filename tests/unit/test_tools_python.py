@@ -92,11 +92,11 @@ async def test_an_async_function_runs_in_the_loop_and_is_cancelled_with_its_call
     )
     tool.probe()
     task = asyncio.create_task(tool({}, CONTEXT))
-    await asyncio.wait_for(sys.modules["made_up_tools"].started.wait(), 5)
+    await asyncio.wait_for(sys.modules["made_up_tools"].started.wait(), 60)
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 60)
     assert sys.modules["made_up_tools"].log == [True, "ended"]
 
 
@@ -117,7 +117,7 @@ async def test_synchronous_tools_run_side_by_side_off_the_loop(write):
     tool = write(
         """
         import threading
-        barrier = threading.Barrier(3, timeout=10)
+        barrier = threading.Barrier(3, timeout=60)
         def run():
             barrier.wait()
             return threading.current_thread() is threading.main_thread()
@@ -205,23 +205,23 @@ async def test_context_variables_reach_the_thread(write):
 
 async def test_a_cancelled_wait_leaves_the_thread_usable(threads):
     release = threading.Event()
-    future = threads.run(release.wait, 10)
+    future = threads.run(release.wait, 60)
     future.cancel()
     release.set()
 
-    assert await asyncio.wait_for(threads.run(lambda: 5), 10) == 5
+    assert await asyncio.wait_for(threads.run(lambda: 5), 60) == 5
 
 
 async def test_a_job_that_was_cancelled_before_its_turn_never_runs(monkeypatch):
     monkeypatch.setattr("codemode.tools.threads.MAX_TOOL_THREADS", 1)
     threads, release, ran = Threads(), threading.Event(), []
 
-    first = threads.run(release.wait, 10)
+    first = threads.run(release.wait, 60)
     second = threads.run(ran.append, "second")
     third = threads.run(ran.append, "third")
     second.cancel()
     release.set()
-    await asyncio.wait_for(asyncio.gather(first, third), 10)
+    await asyncio.wait_for(asyncio.gather(first, third), 60)
     threads.close()
 
     assert ran == ["third"]
@@ -233,10 +233,10 @@ def test_a_built_in_that_does_not_say_its_parameters_takes_keywords(tmp_path, th
     assert PythonTool(function, WHERE).probe() == (False, False)
 
 
-async def test_threads_are_reused(threads):
+async def test_a_thread_that_has_answered_is_reused(threads):
     names = {await threads.run(lambda: threading.current_thread().name) for _ in range(20)}
 
-    assert len(names) <= 2
+    assert len(names) == 1
 
 
 @requirement("tools:python:hanging-thread")
@@ -270,7 +270,7 @@ async def main():
     await asyncio.sleep(0)
 asyncio.run(main())
 release.set()
-done.wait(10)
+done.wait(60)
 """
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
