@@ -71,6 +71,13 @@ class Desk:
         log = self.folder / "ran"
         return log.read_text().splitlines() if log.exists() else []
 
+    def until_ran(self, line: str) -> None:
+        """Wait until a tool has begun that a waiting run's host carries on."""
+        deadline = time.monotonic() + BOUND_S
+        while line not in self.ran():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
     def processes(self) -> list[int]:
         """Every process that works for this folder: fronts, hosts, workers, tools."""
         mark = f"CODEMODE_STATE_DIR={self.folder / 'state'}".encode()
@@ -136,6 +143,7 @@ def test_a_call_in_flight_that_died_is_rejected_and_the_approved_one_runs_once(d
     cell = """const all = await Promise.allSettled([tools.endless(), tools.refund({order: 7})]);
         return all.map((each) => each.value ?? each.reason.message)"""
     run_id = desk.begin(cell, "--timeout-ms", "1500")
+    desk.until_ran("endless")
     desk.kill_everything()
     status, result = desk.json("wait", run_id, "--approve", "2", "--wait")
 

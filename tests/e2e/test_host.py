@@ -7,15 +7,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.requirements import requirement
+from tests.support.processes import children_of, has_ended, is_running
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 40
+PATIENCE_S = 60
 MANIFEST = """
 [[tool]]
 name = "gate"
@@ -97,19 +99,6 @@ def until(holds: Any) -> None:
         time.sleep(0.01)
 
 
-def lives(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
-
-
-def children(pid: int) -> list[int]:
-    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in found]
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Folder]:
     made = Folder(tmp_path)
@@ -117,11 +106,12 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     begun = tmp_path / "begun"
     for line in begun.read_text().splitlines() if begun.exists() else []:
         pid = int(line.split()[1])
-        if lives(pid):
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 CELL = "text('one'); return await tools.gate({key: 'gate'})"
+LONG = ("--json", "--timeout-ms", "60000")  # for a run that something else is to end
 
 
 @requirement("host:result:carried", "host:wait:any-folder", "session:wait:other-process", "host:pipes:not-the-callers")
@@ -131,21 +121,21 @@ def test_a_run_waits_and_its_call_is_carried_on_for_another_process_in_another_f
     status, result, _ = folder.run("run", "-e", CELL, "--timeout-ms", "800", "--json")
     assert (status, result["status"], result["output"]) == (3, "waiting", [{"type": "text", "text": "one"}])
     (host,) = folder.begun()
-    assert lives(host)
+    assert is_running(host)
     waiter = folder.start("wait", result["runId"], "--json", cwd=tmp_path_factory.mktemp("elsewhere"))
     (folder.path / "gate").write_text("opened")
     status, end, _ = folder.end(waiter)
 
     assert (status, end["status"], end["value"], end["output"]) == (0, "completed", "opened", [])
     assert folder.begun() == [host]
-    until(lambda: not lives(host))
+    assert has_ended(host)
 
 
 def test_a_host_whose_calls_have_settled_ends_and_the_result_is_in_the_store(folder: Folder) -> None:
     result = folder.run("run", "-e", CELL, "--timeout-ms", "800", "--json")[1]
     (host,) = folder.begun()
     (folder.path / "gate").write_text("opened")
-    until(lambda: not lives(host))
+    assert has_ended(host)
     status, end, _ = folder.run("wait", result["runId"], "--json")
 
     assert (status, end["value"]) == (0, "opened")
@@ -168,7 +158,7 @@ def test_a_call_whose_host_ends_is_rejected_and_never_made_again(folder: Folder,
     result = folder.run("run", "-e", code, "--timeout-ms", "800", "--json")[1]
     (host,) = folder.begun()
     os.kill(host, ending)
-    until(lambda: not lives(host))
+    assert has_ended(host)
     status, end, _ = folder.run("wait", result["runId"], "--json")
 
     assert status == 0
@@ -180,15 +170,15 @@ def test_a_call_whose_host_ends_is_rejected_and_never_made_again(folder: Folder,
 
 @requirement("host:abort:leaves-nothing", "host:front-end:ctrl-c")
 def test_ctrl_c_shows_the_aborted_result_and_leaves_nothing(folder: Folder) -> None:
-    command = folder.start("run", "-e", CELL, "--json")
+    command = folder.start("run", "-e", CELL, *LONG)
     (host,) = folder.begun()
-    workers = children(host)
+    workers = children_of(host)
     command.send_signal(signal.SIGINT)
     status, result, _ = folder.end(command)
 
     assert (status, result["code"], result["dispatched"]) == (130, "aborted", True)
     assert result["output"] == [{"type": "text", "text": "one"}]
-    until(lambda: not any(map(lives, [host, *workers])))
+    assert all(map(has_ended, [host, *workers]))
     assert (folder.path / "cancelled").exists()
     assert folder.states() == ["aborted"]
 
@@ -196,20 +186,20 @@ def test_ctrl_c_shows_the_aborted_result_and_leaves_nothing(folder: Folder) -> N
 @requirement("host:abort:leaves-nothing")
 @pytest.mark.parametrize("code", [CELL, "tools.gate({}); await null; while (true) {}"])
 def test_a_front_end_that_dies_takes_its_run_with_it(folder: Folder, code: str) -> None:
-    command = folder.start("run", "-e", "await tools.gate({key: 'first'});" + code, "--json")
+    command = folder.start("run", "-e", "await tools.gate({key: 'first'});" + code, *LONG)
     (host,) = folder.begun()
-    workers = children(host)
+    workers = children_of(host)
     (folder.path / "first").touch()
     command.kill()
     folder.end(command)
-    until(lambda: not any(map(lives, [host, *workers])))
+    assert all(map(has_ended, [host, *workers]))
 
     assert folder.states() == ["aborted"]
 
 
 @requirement("host:front-end:died")
 def test_a_host_that_is_killed_is_one_clear_error(folder: Folder) -> None:
-    command = folder.start("run", "-e", CELL, "--json")
+    command = folder.start("run", "-e", CELL, *LONG)
     (host,) = folder.begun()
     os.kill(host, signal.SIGKILL)
     status, result, _ = folder.end(command)
@@ -221,9 +211,9 @@ def test_a_host_that_is_killed_is_one_clear_error(folder: Folder) -> None:
 
 @requirement("execution:worker:crash")
 def test_a_worker_that_is_killed_in_mid_cell_is_one_clear_error(folder: Folder) -> None:
-    command = folder.start("run", "-e", "await tools.gate({key: 'first'}); while (true) {}", "--json")
+    command = folder.start("run", "-e", "await tools.gate({key: 'first'}); while (true) {}", *LONG)
     (host,) = folder.begun()
-    (worker,) = children(host)
+    (worker,) = children_of(host)
     (folder.path / "first").touch()
     os.kill(worker, signal.SIGKILL)
     status, result, _ = folder.end(command)
@@ -234,14 +224,14 @@ def test_a_worker_that_is_killed_in_mid_cell_is_one_clear_error(folder: Folder) 
 
 @requirement("session:abort:from-elsewhere")
 def test_a_run_is_aborted_by_another_command(folder: Folder) -> None:
-    command = folder.start("run", "-e", CELL, "--json")
+    command = folder.start("run", "-e", CELL, *LONG)
     (host,) = folder.begun()
     (run,) = folder.run("runs", "--json")[1]
     assert folder.run("abort", run["runId"], "--json")[1]["state"] == "running"
     status, result, _ = folder.end(command)
 
     assert (status, result["code"]) == (130, "aborted")
-    until(lambda: not lives(host))
+    assert has_ended(host)
     assert (folder.path / "cancelled").exists()
 
 
@@ -249,7 +239,7 @@ def test_aborting_a_waiting_run_ends_the_host_that_carries_its_call(folder: Fold
     result = folder.run("run", "-e", CELL, "--timeout-ms", "800", "--json")[1]
     (host,) = folder.begun()
     assert folder.run("abort", result["runId"], "--json")[1]["state"] == "aborted"
-    until(lambda: not lives(host))
+    assert has_ended(host)
 
     assert (folder.path / "cancelled").exists()
     assert folder.run("wait", result["runId"], "--json")[1]["code"] == "aborted"

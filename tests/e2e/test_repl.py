@@ -3,7 +3,6 @@
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from tests.requirements import requirement
 from tests.support.cells import BOUND_S, COMMAND, clean_environment, run_command
 from tests.support.person import ALT_ENTER, CTRL_C, CTRL_E, CTRL_X, DOWN, ENTER, TAB, UP, Person, pasted
+from tests.support.processes import children_of, has_ended
 
 MANIFEST = """
 [tools.codeMode]
@@ -570,27 +570,7 @@ def test_a_terminal_that_is_closed_leaves_no_process_behind(sit: Sit) -> None:
     person.closes()
     person.process.wait(BOUND_S)
 
-    assert wait_until_gone(workers)
-
-
-def children_of(pid: int) -> list[int]:
-    """Return the processes that a process started, as the system lists them."""
-    return [child for child, parent in listed_processes().items() if parent == pid]
-
-
-def listed_processes() -> dict[int, int]:
-    """Return the id of each process and of its parent."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    return {int(pid): int(parent) for pid, parent in (line.split() for line in listed.splitlines())}
-
-
-def wait_until_gone(pids: list[int]) -> bool:
-    """Say whether processes end within the bound of a test."""
-    deadline = time.monotonic() + BOUND_S
-    while alive := set(pids) & set(listed_processes()):
-        if time.monotonic() > deadline:
-            break
-    return not alive
+    assert all(map(has_ended, workers))
 
 
 @requirement("repl:errors:go-on")

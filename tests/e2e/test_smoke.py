@@ -15,6 +15,7 @@ import pytest
 
 from tests.requirements import requirement
 from tests.support.cells import BOUND_S, COMMAND, FIXTURES, ROOT, clean_environment
+from tests.support.processes import children_of, has_ended
 from tests.support.terminal import run_in_terminal
 
 CHECKS = str(FIXTURES / "smoke" / "checks")
@@ -190,13 +191,15 @@ def test_update_writes_what_the_cells_give_and_then_they_hold(
 def test_cases_run_at_the_same_time(smoke: Smoke, tmp_path: Path) -> None:
     """Each of two cells waits for what only the other one brings about."""
     (tmp_path / "codemode.toml").write_text(
-        '[[tool]]\nname = "meet"\ndescription = "Wait for one more."\npython = "meeting:meet"\ntimeoutMs = 9000\n'
+        '[[tool]]\nname = "meet"\ndescription = "Wait for one more."\npython = "meeting:meet"\ntimeoutMs = 60000\n'
     )
     (tmp_path / "meeting.py").write_text(
-        "import threading\nbarrier = threading.Barrier(2, timeout=8)\ndef meet():\n    return barrier.wait() < 2\n"
+        "import threading\nbarrier = threading.Barrier(2, timeout=50)\ndef meet():\n    return barrier.wait() < 2\n"
     )
     for name in "ab":
-        (tmp_path / f"{name}.js").write_text("// @value true\nreturn await tools.meet({})\n")
+        (tmp_path / f"{name}.js").write_text(
+            "// @value true\n// @flags --timeout-ms 60000\nreturn await tools.meet({})\n"
+        )
 
     assert smoke(".", "--jobs", "2").status == 0
 
@@ -235,32 +238,16 @@ def test_ctrl_c_ends_it_and_leaves_nothing_behind(cells: Callable[..., None], tm
     environment = clean_environment(tmp_path / "state")
     process = subprocess.Popen([*COMMAND, "smoke", "."], cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
     with process:
-        while not (workers := workers_of(process.pid)):
+        while not (workers := children_of(process.pid)):
             assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         status = process.wait(BOUND_S)
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read().decode()
 
     assert status == 130
-    until = time.monotonic() + BOUND_S
-    while running := [worker for worker in workers if is_running(worker)]:  # it ends when its pipe does
-        assert time.monotonic() < until, running
-
-
-def workers_of(parent: int) -> list[str]:
-    return [
-        child
-        for children in Path(f"/proc/{parent}/task").glob("*/children")
-        for child in children.read_text(encoding="ascii").split()
-    ]
-
-
-def is_running(pid: str) -> bool:
-    try:
-        return " Z " not in Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return False
+    assert all(map(has_ended, workers))  # each ends when its pipe does
 
 
 def test_on_a_terminal_the_report_has_colours(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import select
 import signal
 import sys
 
@@ -15,6 +14,7 @@ from codemode.definitions import CommandTemplate
 from codemode.tools.command import CommandTool, run_program
 from codemode.tools.templates import Placeholders, Variables
 from tests.requirements import requirement
+from tests.support.processes import has_ended
 from tests.support.tools import make_context
 
 CONTEXT = make_context()
@@ -36,18 +36,6 @@ def build(tmp_path):
         return tool
 
     return make
-
-
-def has_ended(pid: int) -> bool:
-    """Wait up to ten seconds for the end of a process that is not our child."""
-    try:
-        process = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([process], [], [], 10)[0])
-    finally:
-        os.close(process)
 
 
 @requirement("tools:command:json-in-and-out")
@@ -188,17 +176,17 @@ async def test_cancelling_kills_the_whole_group(build, tmp_path):
     pid = tmp_path / "pid"
     os.mkfifo(pid)
     task = asyncio.create_task(build(python(SPAWNING.format(ending="time.sleep(600)")))({}, CONTEXT))
-    child = int(await asyncio.wait_for(asyncio.to_thread(pid.read_text), 30))
+    child = int(await asyncio.wait_for(asyncio.to_thread(pid.read_text), 60))
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 60)
     assert has_ended(child)
 
 
 @requirement("tools:command:group-killed")
 async def test_a_child_that_holds_the_pipes_neither_delays_nor_survives_the_answer(build, tmp_path):
-    result = await asyncio.wait_for(build(python(SPAWNING.format(ending="")))({}, CONTEXT), 30)
+    result = await asyncio.wait_for(build(python(SPAWNING.format(ending="")))({}, CONTEXT), 60)
 
     assert result == "started"
     assert has_ended(int((tmp_path / "pid").read_text()))
