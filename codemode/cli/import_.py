@@ -23,6 +23,9 @@ Where clients keep their servers:
   Codex           ~/.codex/config.toml
   OpenCode        opencode.json, ~/.config/opencode/opencode.json
   Gemini CLI      .gemini/settings.json, ~/.gemini/settings.json
+  OpenClaw        ~/.openclaw/openclaw.json
+  mcporter        config/mcporter.json, ~/.mcporter/mcporter.json
+  toolplane       toolplane.toml
 
 """
 
