@@ -113,9 +113,7 @@ async def test_a_request_cannot_be_asked_again_after_it_was_answered(pool: Worke
 async def test_forged_ids_and_paths_are_rejections_that_reach_no_tool(pool: WorkerPool) -> None:
     gate = Gate()
     rows = '[["call",1,"mcp:x:gate",{}],["namespace",2,"MCP\\u001fx\\u001fgate",{"args":[]}],["describe",3,"gate "]]'
-    result = await exec_script(
-        pool, [turn("suspended", rows)], [["echo"]], tools=[gate.tool], limits={"timeout_ms": 300}
-    )
+    result = await exec_script(pool, [turn("suspended", rows)], [["echo"]], tools=[gate.tool])
 
     settled = result.output[1].value
     assert settled.count("false") == 3

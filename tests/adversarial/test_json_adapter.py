@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codemode.core.types import OutputItem
@@ -133,7 +133,7 @@ def guest(engine_cache: Path) -> Guest:
 
 @requirement("json:guest:rules")
 @given(SAMPLES)
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=200)
 def test_every_value_becomes_what_the_table_says(guest: Guest, sample: Sample) -> None:
     """As value, as json() output and inside an argument: one adapter."""
     end = guest.start(f"const v = {sample.source}; json(v); tools.add({{v: [v]}}); return v")
@@ -147,7 +147,7 @@ def test_every_value_becomes_what_the_table_says(guest: Guest, sample: Sample) -
 
 @requirement("json:guest:rules")
 @given(st.dictionaries(TEXT, LEAVES, max_size=5))
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=100)
 def test_arguments_leave_out_undefined_properties(guest: Guest, members: dict[str, Sample]) -> None:
     (call,) = guest.start(f"tools.add({record(members).source}); await 1").calls
     kept = {key: item for key, item in members.items() if item.adapted is not ABSENT}
@@ -156,7 +156,7 @@ def test_arguments_leave_out_undefined_properties(guest: Guest, members: dict[st
 
 @requirement("json:guest:rules")
 @given(st.integers(-(2**60), 2**60).map(lambda n: n / 997))
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=50)
 def test_dates_are_iso_text(guest: Guest, ms: float) -> None:
     shown = guest.value(f"return [new Date({ms}), new Date({ms}).getTime()]")
     assert shown[0] is None if shown[1] is None else shown[0].endswith("Z")

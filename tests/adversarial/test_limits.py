@@ -23,7 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MIB = 1 << 20
 DEADLINE_MS = 500
-FAR_LATER_S = 10  # a busy machine may be slow; a limit that does not hold would take a minute or for ever
+FAR_LATER_S = 40  # a busy machine may be slow; a limit that does not hold would take a minute or for ever
 TIMEOUT, MEMORY, OUTPUT = ErrorCode.TIMEOUT, ErrorCode.MEMORY_LIMIT_EXCEEDED, ErrorCode.OUTPUT_LIMIT_EXCEEDED
 
 TIME = {
@@ -95,7 +95,7 @@ async def test_what_never_ends_is_ended_while_the_host_goes_on(pool: WorkerPool,
         going = asyncio.ensure_future(run(session, f"text('kept');\n{program}"))
         ticks = 0
         while not going.done():
-            await asyncio.wait({going}, timeout=0.02)
+            await asyncio.wait({going}, timeout=0.01)
             ticks += 1
         result, took_s = failed(going.result()), time.monotonic() - began
         patient = box.config.limits._replace(timeout_ms=30_000)  # a killed worker's successor has to start
@@ -104,7 +104,7 @@ async def test_what_never_ends_is_ended_while_the_host_goes_on(pool: WorkerPool,
     assert result.code is TIMEOUT
     assert texts(result) == ["kept"] or "output of this turn is lost" in result.error
     assert took_s < DEADLINE_MS / 1000 + FAR_LATER_S
-    assert ticks > 5
+    assert ticks > 1  # had the host computed, it would have looked once, afterwards
     assert completed(after) == "fine"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.requirements import requirement
@@ -112,7 +112,7 @@ def combine(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 @requirement("sandbox:oracle:agrees")
 @given(st.recursive(ATOMS, combine, max_leaves=12))
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=300)
 def test_a_random_expression_gives_the_same_on_both_engines(guest: Guest, expression: str) -> None:
     """The value crosses as JSON text made by the guest's own JSON, so that no adapter is in between."""
     source = f"return String(JSON.stringify([{expression}]))"

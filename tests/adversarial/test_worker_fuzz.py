@@ -85,7 +85,8 @@ async def _echo(sent: bytes) -> tuple[str, Any, str, int]:
     ends: list[None] = []
     wire = Wire(spawn(["/bin/cat"], {}), lambda: ends.append(None))
     try:
-        outcome, answer = "answer", await wire.exchange(sent, 60, MAX_BYTES)
+        wait_ms = 60 if _expected(sent) == {"Overdue"} else PATIENCE_S * 1000  # of what is to come it can be patient
+        outcome, answer = "answer", await wire.exchange(sent, wait_ms, MAX_BYTES)
         fate = wire.fate
     except (Overdue, TooLarge, RuntimeUnavailable) as error:
         outcome, answer, fate = type(error).__name__, None, wire.fate

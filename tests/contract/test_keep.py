@@ -43,6 +43,7 @@ async def test_a_kept_cell_that_waits_leaves_its_state_when_it_completes() -> No
         assert after.value == 4
 
 
+@pytest.mark.usefixtures("no_kill")
 @requirement("session:keep:state")
 async def test_a_cell_cut_short_leaves_nothing_and_a_damaged_state_is_refused() -> None:
     async with open_session(Setup(limits={"timeout_ms": 200})) as session:

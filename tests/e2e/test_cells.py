@@ -31,6 +31,7 @@ async def pool() -> AsyncIterator[WorkerPool]:
     await pool.close()
 
 
+@pytest.mark.usefixtures("no_kill")
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     "cell", [pytest.param(cell, id=cell.path.name, marks=pytest.mark.requirement(cell.id)) for cell in CELLS]

