@@ -178,6 +178,7 @@ async def test_a_fresh_cell_is_the_models_cell(manifest: Path) -> None:
         assert await repl.value("n") == 1
 
 
+@pytest.mark.usefixtures("no_kill")
 async def test_a_cell_that_fails_keeps_what_it_did_and_one_that_was_cut_short_does_not(manifest: Path) -> None:
     async with house(manifest, timeout_ms=400) as repl:
         await repl.run("let n = 1")
@@ -209,7 +210,7 @@ async def test_outputs_come_while_a_call_is_open(manifest: Path, tmp_path: Path)
     async with house(manifest) as repl:
         cell = f"text('asked'); const got = await tools.gate({{path: {json.dumps(str(file))}}}); json(got); 'end'"
         running = asyncio.ensure_future(repl.run(cell))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not (repl.screen.shown and repl.record.open):  # noqa: ASYNC110  # they are told, nobody else
                 await asyncio.sleep(0.005)
         assert repl.screen.shown == ["text asked"]

@@ -63,7 +63,7 @@ async def serve(app: App, port: int = 0) -> AsyncIterator[str]:
     listener.bind(("127.0.0.1", port))
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             if server.started:
                 break

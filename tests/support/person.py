@@ -24,7 +24,7 @@ ALT_ENTER = "\x1b\r"
 _AT_TERMINAL = (  # Ctrl-C reaches only who has the terminal
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
-_PATIENCE_S = 45.0  # of somebody who waits for something; a busy machine is slow
+_PATIENCE_S = 60.0  # of somebody who waits for something; a busy machine is slow
 
 
 def pasted(text: str) -> str:

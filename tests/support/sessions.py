@@ -19,7 +19,7 @@ from codemode.store.memory import MemoryStore
 from codemode.store.port import Store
 from codemode.supervisor.pool import WorkerPool
 
-PATIENCE_S = 30
+PATIENCE_S = 100  # bounds a failure only
 NOBODY = Identity()
 
 

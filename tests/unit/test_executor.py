@@ -148,7 +148,7 @@ async def test_cancelling_a_call_cancels_the_tool():
             ended.set()
 
     task = asyncio.create_task(executor(emit=events.append).call(make_tool(invoke=hang), {}, CONTEXT))
-    await asyncio.wait_for(started.wait(), 5)
+    await asyncio.wait_for(started.wait(), 60)
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):

@@ -156,7 +156,7 @@ async def test_a_call_that_settles_after_its_run_waits_is_recorded_too(tmp_path:
     async with CodeMode(tools=[late], record=path, limits={"timeout_ms": 300}, on_event=on_event) as code_mode:
         assert isinstance(await code_mode.exec("return await tools.late()"), Waiting)
         gate.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await done.wait()
         assert [line["value"] for line in calls_of(path)] == ["late"]
 

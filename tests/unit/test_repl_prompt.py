@@ -59,7 +59,7 @@ class Desk:
 
     async def reads(self, keys: str) -> Input:
         self.keyboard.send_text(keys)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await self.reader.read(1)
 
     @asynccontextmanager
@@ -67,7 +67,7 @@ class Desk:
         """Let a read go on in the background."""
         task = asyncio.ensure_future(self.reader.read(1))
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 yield task
         finally:
             task.cancel()

@@ -279,7 +279,7 @@ async def test_a_shell_command_gives_status_and_output(call, root):
 
 async def test_exec_has_a_timeout_and_takes_no_input(call):
     assert call.tools["exec"].timeout_ms == 60_000
-    assert (await asyncio.wait_for(call("exec", command="cat"), 30))["stdout"] == ""
+    assert (await asyncio.wait_for(call("exec", command="cat"), 60))["stdout"] == ""
 
 
 async def test_http_request_gives_status_headers_and_body(call):

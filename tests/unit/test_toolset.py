@@ -126,7 +126,7 @@ async def test_hooks_are_functions_or_commands(build):
 async def test_a_real_hook_that_is_broken_blocks(build, hook, reason):
     hooks = build(f'[[hook]]\nevent = "before_tool_call"\n{hook}\n').hooks
 
-    decision = await asyncio.wait_for(run_hooks(hooks, HookEvent("a:b:c", "c", {}, CONTEXT)), 30)
+    decision = await asyncio.wait_for(run_hooks(hooks, HookEvent("a:b:c", "c", {}, CONTEXT)), 60)
 
     assert reason in (decision.blocked or "")
 
