@@ -79,7 +79,7 @@ def _trace(cell: str, environment: Mapping[str, str], holds: Holds) -> list[Line
 
 def _repl(environment: Mapping[str, str], holds: Holds) -> list[Line]:
     """Show a REPL with two cells behind it, and the menu for the third."""
-    with Person([*_SHOP.split(), "repl"], environment, ROOT, columns=_COLUMNS, rows=21) as person:
+    with Person([*_SHOP.split(), "repl"], environment, ROOT, columns=_COLUMNS, rows=22) as person:
         person.display.feed(_typed(f"{_SHOP} repl"))
         person.runs(1, 'const orders = await tools.list_orders({ status: "open" })')
         person.runs(2, "orders.map(({ id, customerId, lines }) => ({ id, customerId, lines: lines.length }))")
