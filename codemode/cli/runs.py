@@ -3,6 +3,7 @@
 What a command needs beyond its options is imported inside it: help must come at once.
 """
 
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -18,9 +19,10 @@ from codemode.core.errors import InvalidInput
 if TYPE_CHECKING:
     from codemode.cli.terminal import Terminal
     from codemode.core.types import Json
-    from codemode.store.port import RunRecord
+    from codemode.store.port import RunRecord, Store
 
 AGENT = "main"
+_MAX_INPUT_CHARS = 120  # of what a call that awaits approval was asked; trace shows more, --json all
 
 
 class RunsOptions(NamedTuple):
@@ -77,10 +79,11 @@ def runs(terminal: "Terminal", options: RunsOptions) -> ExitStatus:
         if options.prune is not None:
             return prune_runs(terminal, store, options.session, options.prune)
         records = store.runs(options.session)
+        asked = {record.run_id: _asked(store, record) for record in records}
     if options.json:
-        terminal.write_json([record.to_json() for record in records])
+        terminal.write_json([_with_inputs(record.to_json(), asked[record.run_id]) for record in records])
     elif records:
-        show_runs(terminal, [_row(record) for record in records])
+        show_runs(terminal, [_row(record, asked[record.run_id]) for record in records])
     else:
         terminal.note(f'session "{options.session}" has no runs yet')
     return ExitStatus.OK
@@ -151,22 +154,50 @@ def _write_page(terminal: "Terminal", path: Path, trajectory: "Json") -> None:
     terminal.note(f"wrote {path}")
 
 
-def _row(record: "RunRecord") -> tuple[str, str, str, str]:
+def _asked(store: "Store", record: "RunRecord") -> dict[str, "Json"]:
+    """Return the id and the redacted input of each call that awaits approval.
+
+    Contract: approvals:run:shown
+    """
+    from codemode.core.events import CallParked
+
+    ids = {call.id for call in record.pending if call.state == "awaiting_approval"}
+    events = store.events(record.run_id) if ids else ()
+    parked = [event for event in events if isinstance(event, CallParked)]
+    return {str(event.call_id): event.input for event in parked if str(event.call_id) in ids}
+
+
+def _with_inputs(record: dict[str, "Json"], asked: dict[str, "Json"]) -> dict[str, "Json"]:
+    for call in record["pendingToolCalls"] if asked else ():
+        if call["id"] in asked:
+            call["input"] = asked[call["id"]]
+    return record
+
+
+def _row(record: "RunRecord", asked: dict[str, "Json"]) -> tuple[str, str, str, str]:
     from codemode.render.words import age
 
-    return record.run_id, record.state, age(max(time.time() * 1000 - record.created_ms, 0.0)), _about(record)
+    return record.run_id, record.state, age(max(time.time() * 1000 - record.created_ms, 0.0)), _about(record, asked)
 
 
-def _about(record: "RunRecord") -> str:
+def _about(record: "RunRecord", asked: dict[str, "Json"]) -> str:
     """Return why a run waits or how it failed, in a few words."""
-    asked = [call for call in record.pending if call.state == "awaiting_approval"]
-    if asked:
-        return ", ".join(f"call {call.id} ({call.tool_id}) awaits approval" for call in asked)
+    parked = [call for call in record.pending if call.state == "awaiting_approval"]
+    if parked:
+        return ", ".join(f"call {call.id} ({call.tool_id}) awaits approval{_input(call.id, asked)}" for call in parked)
     if record.pending:
         return ", ".join(f"{call.tool_id or call.method} #{call.id}" for call in record.pending)
     if record.state == "waiting":
         return "yielded" if record.reason == "yield" else "its calls have settled"
     return ": ".join(part for part in (record.code, record.error) if part)
+
+
+def _input(call_id: str, asked: dict[str, "Json"]) -> str:
+    from codemode.render.words import one_line
+
+    if call_id not in asked:
+        return ""
+    return " with " + one_line(json.dumps(asked[call_id], ensure_ascii=False), _MAX_INPUT_CHARS)
 
 
 COMMANDS = (

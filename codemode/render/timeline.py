@@ -51,7 +51,9 @@ def timeline_of(run: Mapping[str, Json], *, inputs: bool) -> Timeline:
 
     Args:
         run: One of `runs` in a trajectory's JSON.
-        inputs: Whether to note the redacted input of each call.
+        inputs: Whether to note the redacted input of each call; that of one which awaits approval always is.
+
+    Contract: approvals:run:shown
     """
     numbers = {wait["id"]: number for number, wait in enumerate(run["waits"], 1)}
     rows = [
@@ -77,7 +79,8 @@ def _call_row(call: Mapping[str, Json], numbers: Mapping[str, int], inputs: bool
     if call["updates"]:
         parts.append(f"{call['updates']} updates")
     notes = []
-    if inputs and call["input"] is not None:
+    is_asked = call["state"] == "awaiting_approval"  # nobody can decide on what is not shown
+    if (inputs or is_asked) and call["input"] is not None:
         notes.append(one_line(json.dumps(call["input"], ensure_ascii=False), _MAX_NOTE_CHARS))
     if call["error"]:
         notes.append(one_line(call["error"], _MAX_NOTE_CHARS))

@@ -109,19 +109,22 @@ def test_a_run_that_needs_an_approval_says_how_to_decide(desk: Desk) -> None:
     done = desk.command("run", "-e", ONE)
     line, instead = done.stderr.splitlines()[-2:]
     _, _, command, run_id, flag, call = line.split()
+    assert '    {"order": 7}' in done.stderr.splitlines()  # nobody can decide on what is not shown
 
     assert (done.returncode, done.stdout) == (3, "")
     assert (command, flag, instead.split()) == ("wait", "--approve", ["or", "--deny", call])
     assert desk.command("wait", run_id, flag, call).returncode == 0  # what it says can be typed
 
 
-@requirement("approvals:run:listed")
-def test_the_list_of_runs_names_the_calls_that_await_a_person(desk: Desk) -> None:
+@requirement("approvals:run:listed", "approvals:run:shown")
+def test_the_list_of_runs_names_the_calls_that_await_a_person_and_what_they_were_asked(desk: Desk) -> None:
     run_id = desk.begin("return await Promise.all([tools.refund({order: 1}), tools.notify()])")
     listed = desk.command("runs").stdout
     _, (run,) = desk.json("runs")
 
-    assert "call 1 (client:app:refund) awaits approval, call 2 (client:app:notify) awaits approval" in listed
+    asks = "call 1 (client:app:refund) awaits approval with {\"order\": 1}, call 2 (client:app:notify) awaits approval"
+    assert asks in listed
+    assert [call["input"] for call in run["pendingToolCalls"]] == [{"order": 1}, {}]
     assert run["runId"] == run_id
     assert [call["state"] for call in run["pendingToolCalls"]] == ["awaiting_approval"] * 2
 

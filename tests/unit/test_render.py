@@ -466,6 +466,7 @@ def test_a_piped_trajectory_has_a_line_for_each_thing_that_happened() -> None:
         f"    Error: {printable(HOSTILE)}",
         "  search #6, ok, 10 ms, 1.2 kB",
         "  plugin:billing:refund #5, awaiting approval",
+        '    {"id": 5}',
     ]
 
 
