@@ -122,7 +122,7 @@ def test_the_list_of_runs_names_the_calls_that_await_a_person_and_what_they_were
     listed = desk.command("runs").stdout
     _, (run,) = desk.json("runs")
 
-    asks = "call 1 (client:app:refund) awaits approval with {\"order\": 1}, call 2 (client:app:notify) awaits approval"
+    asks = 'call 1 (client:app:refund) awaits approval with {"order": 1}, call 2 (client:app:notify) awaits approval'
     assert asks in listed
     assert [call["input"] for call in run["pendingToolCalls"]] == [{"order": 1}, {}]
     assert run["runId"] == run_id
