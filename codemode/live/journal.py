@@ -47,7 +47,9 @@ class Journal:
 
     def follow(self, run_id: str, agent_run_id: str, earlier: Iterable[Event] = ()) -> None:
         """Begin to take the events of a run; `earlier` is what the store has of its agent run."""
-        telemetry = self._telemetry.setdefault(agent_run_id, Telemetry())
+        if agent_run_id not in self._telemetry:
+            self._telemetry[agent_run_id] = Telemetry()
+        telemetry = self._telemetry[agent_run_id]
         for event in earlier:
             telemetry.add(event)
         self._streams.setdefault(run_id, _Stream(telemetry))
@@ -96,4 +98,5 @@ class Journal:
 
     def telemetry(self, agent_run_id: str) -> dict[str, Json]:
         """Return the `CodeModeTelemetry` of an agent run."""
-        return self._telemetry.get(agent_run_id, Telemetry()).to_json()
+        known = self._telemetry.get(agent_run_id)
+        return (known or Telemetry()).to_json()

@@ -111,11 +111,11 @@ class Service:
         self._settle_here(reply)
 
     def _arm(self, request: Request) -> None:
-        """Settle a timer at its moment.
+        """Settle a timer at its moment; where the clock was set back meanwhile, after its whole time once more.
 
         Contract: execution:timers:host-backed
         """
-        delay_s = max((request.due_ms or 0) - _now_ms(), 0) / 1000
+        delay_s = min(max((request.due_ms or 0) - _now_ms(), 0), request.call.payload) / 1000
         reply = BridgeReply(request.call.id, True, "null")
         self._timers[request.call.id] = self._loop.call_later(delay_s, self._settle_here, reply)
 

@@ -53,15 +53,20 @@ class Vm:
         """
         if self._worker is not None:
             return True
-        try:
-            async with asyncio.timeout_at(self._deadline) as self._patience:
-                self._worker = await self._pool.acquire()
-        except TimeoutError:
+        self._worker = self._pool.acquire_idle() or await self._wait_for_worker()
+        if self._worker is None:
             return False
-        finally:
-            self._patience = None
         self.build = self._worker.build
         return True
+
+    async def _wait_for_worker(self) -> Worker | None:
+        try:
+            async with asyncio.timeout_at(self._deadline) as self._patience:
+                return await self._pool.acquire()
+        except TimeoutError:
+            return None
+        finally:
+            self._patience = None
 
     async def start(self, start: Callable[[float], Start]) -> TurnEnd:
         """Run the first turn; `start` makes the request for the time that is left.

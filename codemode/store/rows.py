@@ -50,12 +50,13 @@ def encode_call(run_id: str, call: OpenCall) -> tuple[Any, ...]:
     return (run_id, *head, *(owner or (None, None)), due_ms)
 
 
+@lru_cache(maxsize=64)  # the runs of a session were made with the same few
 def encode_limits(limits: Limits) -> str:
     """Return the limits as JSON text."""
     return json.dumps(limits._asdict())
 
 
-@lru_cache(maxsize=64)  # the runs of a session were made with the same few
+@lru_cache(maxsize=64)  # as above
 def parse_limits(text: str) -> Limits:
     """Return the limits that `encode_limits` wrote."""
     return Limits(**json.loads(text))

@@ -51,6 +51,12 @@ class WorkerPool:
             self.release(await self.acquire())
             self._warmed = True
 
+    def acquire_idle(self) -> Worker | None:
+        """Check out a worker that is ready now, if there is one; the caller must `release` it."""
+        if self._idle and self._idle[-1].is_ready:
+            return self._idle.pop()
+        return None
+
     async def acquire(self) -> Worker:
         """Check out a worker that is ready; the caller must `release` it.
 

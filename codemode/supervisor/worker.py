@@ -72,13 +72,19 @@ class Worker:
         worn = self._tainted or self._cells >= WORKER_MAX_CELLS
         return not (worn or self._wire.fate or self._failure)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a cell could run here now."""
+        return self._starting.done() and self.reusable
+
     async def ready(self) -> None:
         """Wait until a first cell could run.
 
         Raises:
             RuntimeUnavailable: The worker died, or did not start in time.
         """
-        await asyncio.wait({self._starting})
+        if not self._starting.done():
+            await asyncio.wait({self._starting})
         if self._failure is not None:
             raise self._failure
 
