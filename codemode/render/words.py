@@ -25,7 +25,9 @@ def one_line(text: str, max_chars: int) -> str:
 
 
 def duration(ms: float) -> str:
-    """Return `0.4 ms`, `84 ms`, `1.2 s`, `3 min 5 s`, `2 h 10 min` or `3 d 4 h`."""
+    """Return `0.4 ms`, `84 ms`, `1.2 s`, `3 min 5 s`, `2 h 10 min` or `3 d 4 h`; `?` where the clock was set back."""
+    if ms < 0:
+        return "?"
     if ms < 10:
         return f"{ms:.1f} ms"
     if ms < 1000:

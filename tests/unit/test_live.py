@@ -1,14 +1,25 @@
 """The pure parts of a live run: what is counted, what is open, what is told."""
 
+import asyncio
+import time
+
 import pytest
 
+from codemode.bridge import Bridge
+from codemode.catalog import build_catalog
 from codemode.core.errors import OutputLimit, RuntimeUnavailable, TooManyPendingCalls
 from codemode.core.events import CallStarted, ExecStarted, RunEnded
-from codemode.core.limits import MAX_BRIDGE_BYTES, MAX_OTHER_PENDING
-from codemode.core.types import BridgeCall, BridgeReply, OutputItem, TurnEnd
+from codemode.core.limits import MAX_BRIDGE_BYTES, MAX_OTHER_PENDING, Limits
+from codemode.core.redact import Redactor
+from codemode.core.types import BridgeCall, BridgeReply, OutputItem, RunContext, TurnEnd
+from codemode.executor import Executor
+from codemode.live.carrier import Carrier
 from codemode.live.journal import Journal
 from codemode.live.output import Output
 from codemode.live.requests import Requests
+from codemode.live.service import Service, Surroundings
+from codemode.policy import Policy
+from codemode.store.memory import MemoryStore
 from codemode.store.port import OpenCall
 from tests.requirements import requirement
 
@@ -149,6 +160,26 @@ def test_searches_timers_and_yields_have_a_bound_of_their_own() -> None:
     requests.admit([call(id_, "timer") for id_ in range(1, MAX_OTHER_PENDING + 1)])
     with pytest.raises(TooManyPendingCalls, match="1025 other requests"):
         requests.admit([call(MAX_OTHER_PENDING + 1, "search")])
+
+
+@requirement("execution:timers:host-backed")
+@pytest.mark.timeout(60)
+async def test_a_timer_of_a_run_whose_clock_was_set_back_meanwhile_does_not_last_that_much_longer() -> None:
+    """Its moment is an hour away now, its length is 20 ms: it fires after that."""
+    store, requests = MemoryStore(), Requests(16)
+    context = RunContext("main", "default", "", "cm_1", "ar_1")
+    bridge = Bridge(build_catalog((), Policy()), Executor(Redactor()), Limits())
+    service = Service("cm_1", bridge, Carrier(context), requests, Surroundings(store, Journal(), Redactor()))
+    fired = asyncio.Event()
+    service.changed = lambda: requests.has_settled and fired.set()
+
+    due_ms = time.time() * 1000 + 3_600_000
+    service.restore([OpenCall(1, "timer", "", None, "20", "running", None, due_ms)])
+    await fired.wait()
+
+    assert requests.settled() == (BridgeReply(1, ok=True, text="null"),)
+    service.close()
+    store.close()
 
 
 def test_only_timers_can_be_cancelled() -> None:

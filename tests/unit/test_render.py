@@ -44,7 +44,7 @@ def drawn(renderable: object, width: int = 80, *, color: bool = False) -> str:
 @pytest.mark.parametrize(
     ("ms", "text"),
     [(0, "0.0 ms"), (0.44, "0.4 ms"), (84.4, "84 ms"), (1234, "1.2 s"), (185_000, "3 min 5 s"),
-     (7_800_000, "2 h 10 min"), (273_600_000, "3 d 4 h")],
+     (7_800_000, "2 h 10 min"), (273_600_000, "3 d 4 h"), (-3_600_000, "?")],
 )  # fmt: skip
 def test_durations_take_the_unit_that_reads_best(ms: float, text: str) -> None:
     assert duration(ms) == text
