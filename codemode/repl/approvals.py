@@ -20,7 +20,7 @@ _QUESTION = "run it? [y]es, [n]o, [a]lways in this session, [l]ater: "
 class Approvals:
     """Asks a person about calls, except about those of tools that were approved for the session.
 
-    Contract: repl:approvals:in-place, repl:approvals:always
+    Contract: repl:approvals:in-place, repl:approvals:always, repl:approvals:typed-ahead
     """
 
     def __init__(self, reader: Reader, printer: Printer) -> None:
@@ -48,6 +48,7 @@ class Approvals:
                 calls[call.id] = True
                 passed[tool] = passed.get(tool, 0) + 1
                 continue
+            self._reader.discard()
             self._printer.question(call, inputs.get(call.id))
             answer = await self._answer()
             if answer == "always" and tool:

@@ -4,6 +4,8 @@ Loading this module loads prompt-toolkit, so only a REPL on such a terminal does
 """
 
 import asyncio
+import os
+import termios
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import NamedTuple
 from prompt_toolkit import PromptSession
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import Input as Keyboard
+from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.patch_stdout import patch_stdout
 
@@ -30,6 +33,8 @@ from codemode.repl.validator import CellValidator
 from codemode.repl.vocabulary import Vocabulary
 
 _SOON = ("rich.console", "codemode.render.value", "codemode.render.error")  # 80 ms; the first result needs them
+_MENU_LINES = 8  # kept free below the input, as far as the window has them
+_OTHER_LINES = 3  # of a window: the input, the bar, what the parser says
 _REFRESH_S = 1.0  # the VM's age in the bottom bar
 
 
@@ -94,6 +99,8 @@ class PromptReader:
 
         Contract: repl:ctrl-c:clears, repl:ctrl-d:leaves
         """
+        rows = self._session.output.get_size().rows
+        self._session.reserve_space_for_menu = max(min(_MENU_LINES, rows - _OTHER_LINES), 0)
         with patch_stdout(raw=True):  # what tools print meanwhile goes above the prompt
             text = await self._session.prompt_async(
                 [("class:prompt", f"[{number}]> ")], pre_run=self._warm, set_exception_handler=False
@@ -101,6 +108,16 @@ class PromptReader:
         self._parts.toolbar.fault = ""
         is_cell = text.strip() and not text.startswith(":")
         return Input(text, self._validator.verdict_of(text) if is_cell else None)
+
+    def discard(self) -> None:
+        """Let go of what was typed ahead.
+
+        Contract: repl:approvals:typed-ahead
+        """
+        keyboard = self._asking.input
+        clear_typeahead(keyboard)
+        if os.isatty(keyboard.fileno()):
+            termios.tcflush(keyboard.fileno(), termios.TCIFLUSH)
 
     async def ask(self, question: str) -> str:
         """Show a question and return the line that answers it."""

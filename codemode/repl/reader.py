@@ -7,6 +7,7 @@ parser says when one is whole. `prompt.py` reads from a real terminal.
 import asyncio
 import os
 import stat
+import termios
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -34,6 +35,9 @@ class Reader(Protocol):
             EOFError: There is no more.
             KeyboardInterrupt: The person gave up this input.
         """
+
+    def discard(self) -> None:
+        """Let go of what was typed ahead: it is no answer to a question that was not there yet."""
 
     async def ask(self, question: str) -> str:
         """Return a person's answer to a question.
@@ -78,6 +82,15 @@ class LineReader:
                 text += "\n" + await self._line(f"{'.' * len(str(number))}..> ")
             except EOFError:
                 return Input(text, verdict)
+
+    def discard(self) -> None:
+        """Let go of what was typed ahead at a terminal; what a pipe holds is no typing.
+
+        Contract: repl:approvals:typed-ahead
+        """
+        if os.isatty(self._fd):
+            self._received.clear()
+            termios.tcflush(self._fd, termios.TCIFLUSH)
 
     async def ask(self, question: str) -> str:
         """Read one line as the answer."""

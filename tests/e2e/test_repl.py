@@ -80,9 +80,11 @@ def sit(folder: Path, environment: dict[str, str]) -> Iterator[Sit]:
     """Seat a person at a REPL; whoever still sits there in the end is sent away."""
     seated: list[Person] = []
 
-    def seat(*flags: str, columns: int = 80, term: str = "xterm-256color", color: bool = False) -> Person:
+    def seat(
+        *flags: str, columns: int = 80, rows: int = 40, term: str = "xterm-256color", color: bool = False
+    ) -> Person:
         chosen = {key: value for key, value in environment.items() if not (color and key == "NO_COLOR")}
-        seated.append(Person(["repl", *flags], chosen, folder, columns=columns, term=term))
+        seated.append(Person(["repl", *flags], chosen, folder, columns=columns, rows=rows, term=term))
         return seated[-1]
 
     yield seat
@@ -331,6 +333,23 @@ def test_always_holds_until_it_is_taken_back(sit: Sit) -> None:
     assert '"refunded o-6"' in person.runs(4, "await tools.refund({order: 'o-6'})")
 
 
+@requirement("repl:approvals:typed-ahead")
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_what_was_typed_before_a_question_does_not_answer_it(sit: Sit, folder: Path, term: str) -> None:
+    person = sit(term=term)
+    person.sees_prompt(1)
+    cell = "text('asking'); text(await tools.wait_for({path: 'go'})); await tools.refund({order: 'o-1'})"
+    person.types(cell + ENTER)
+    person.sees("\nasking")
+    person.types("y" + ENTER)
+    (folder / "go").write_text("went", encoding="utf-8")
+    person.sees("\nwent", "run it?")
+    person.types("n" + ENTER)
+    person.sees("plugin:billing:refund was not approved")
+    person.sees_prompt(2)
+    assert "refunded" not in person.display.text()
+
+
 # Ctrl-C
 
 
@@ -438,6 +457,16 @@ def test_the_commands_answer(sit: Sit) -> None:
 
 
 # Terminals that can do less, and no terminal
+
+
+@requirement("repl:input:small")
+def test_a_window_of_few_lines_has_a_prompt_and_a_menu(sit: Sit) -> None:
+    person = sit(columns=40, rows=6)
+    person.runs(1, "20 + 1")
+    person.types("tools.lkup")
+    person.sees("lookup_order", " 3 tools")
+    person.types(CTRL_C)
+    assert "\n42\n" in person.runs(2, "_ * 2")
 
 
 @requirement("repl:terminal:dumb")

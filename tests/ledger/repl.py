@@ -32,6 +32,8 @@ REQUIREMENTS = {
     "repl:wait:state": ("ours", "A run that waits goes on with :wait; what it leaves behind is then the state."),
     "repl:approvals:in-place": ("contract 9", "An approval is asked in place: yes, no, always, or later."),
     "repl:approvals:always": ("issue 6", "An approval can hold for a tool until the session ends, and be taken back."),
+    "repl:approvals:typed-ahead": ("ours", "What was typed before a question was there does not answer it."),
+    "repl:input:small": ("ours", "In a window of few lines the prompt still has its place, and the menu what is left."),
     "repl:approvals:nobody": ("contract 9", "Where nobody can be asked, or with `CI` set, an approval is denied."),
     "repl:commands:table": (
         "contract 13",

@@ -91,10 +91,14 @@ class ScriptedReader:
     def __init__(self, inputs: Iterable[Any] = (), answers: Iterable[Any] = ()) -> None:
         self._inputs = iter(inputs)
         self._answers = iter(answers)
+        self.discarded = 0  # how often what was typed ahead was let go
 
     async def read(self, number: int) -> Input:
         given = _next(self._inputs)
         return Input(given, None if given.startswith(":") else Verdict("complete"))
+
+    def discard(self) -> None:
+        self.discarded += 1
 
     async def ask(self, question: str) -> str:
         return _next(self._answers)

@@ -144,6 +144,7 @@ async def test_a_person_is_asked_about_each_call_with_its_input() -> None:
     await room.go()
 
     assert room.engine.decided == [{"1": True, "2": False}]
+    assert room.reader.discarded == 2  # before each question, and not before it is asked once more
     assert room.screen.shown == [
         "note plugin:billing:refund wants to run (call 1), with",
         "value {'order': 'o-1'}",
@@ -547,6 +548,15 @@ async def test_lines_are_gathered_until_they_are_whole() -> None:
     assert lines.prompted[:4] == ["[12]> ", "[12]> ", "....> ", "....> "]
     with pytest.raises(EOFError):
         await lines.reader.read(1)
+
+
+@requirement("repl:approvals:typed-ahead")
+async def test_what_a_pipe_holds_is_no_typing() -> None:
+    lines = Lines(b"1\nyes\n")
+    await lines.reader.read(1)
+    lines.reader.discard()
+
+    assert await lines.reader.ask("sure?") == "yes"
 
 
 @requirement("repl:pipe:lines")
