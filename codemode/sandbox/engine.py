@@ -6,16 +6,13 @@ the host knows, never by what an evaluation returned: promise machinery can swal
 engine's own interrupt.
 """
 
-import json
 import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 from codemode.core.limits import GUEST_STACK_BYTES, STORE_HEADROOM_BYTES
-from codemode.core.types import Json
 from codemode.sandbox.image import Image, scrub
 from codemode.sandbox.snapshot import PIECE_BYTES, Changes, Memory
-from codemode.sandbox.wasm import Instance, Machine, TrapError
+from codemode.sandbox.wasm import Instance, Machine
 
 EVAL_GLOBAL = 0
 EVAL_COMPILE_ONLY = 32
@@ -378,48 +375,3 @@ class Stock:
         if spare is not None:
             spare.close()
         return Vm(self._machine, self._image, memory_limit_bytes)
-
-
-_TOOL_MEMORY_BYTES = 96 << 20  # parsing 64 KiB of the densest source took 30 MiB
-
-
-class ToolVm:
-    """A script of ours in VMs of its own, asked with JSON and answering with JSON.
-
-    Parsing hostile source is hostile work too: each question gets a fresh copy of the image,
-    so nothing of one cell is there when the next one is parsed.
-    """
-
-    def __init__(self, machine: Machine, load: Callable[[], Image], names: tuple[str, ...]) -> None:
-        """Name the image's entry points, in their order; the image is loaded at the first question."""
-        self._machine = machine
-        self._load = load
-        self._names = names
-        self._image: Image | None = None
-        self._spare: Vm | None = None
-
-    def make_spare(self) -> None:
-        """Make the copy for the next question now, if there was one before: it takes 1 to 2 ms."""
-        if self._image is not None and self._spare is None:
-            self._spare = Vm(self._machine, self._image, _TOOL_MEMORY_BYTES)
-            self._spare.rest()
-
-    def ask(self, name: str, request: Json, deadline: float) -> Json:
-        """Call an entry point with a JSON value and return its JSON answer.
-
-        Raises:
-            TurnInterrupted: The deadline (of `time.monotonic`) passed.
-            OutOfMemory: The source needs more memory than parsing may have.
-        """
-        if self._image is None:
-            self._image = self._load()
-        vm, self._spare = self._spare or Vm(self._machine, self._image, _TOOL_MEMORY_BYTES), None
-        try:
-            vm.arm(deadline)
-            text = vm.new_text(json.dumps(request).encode())
-            answer = vm.call(vm.entries[self._names.index(name)], text)
-            return json.loads(vm.read_text(answer))
-        except (TrapError, ThrownValue) as error:
-            raise OutOfMemory from error
-        finally:
-            vm.close()

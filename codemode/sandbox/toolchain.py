@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple, Protocol
 from codemode.core.errors import CodeModeError, GuestError, ModuleAccessDenied, TransformFailed
 from codemode.core.names import GUEST_GLOBALS
 from codemode.core.types import Json, Language
-from codemode.sandbox.engine import ToolVm
 from codemode.sandbox.image import Workshop
+from codemode.sandbox.toolvm import ToolVm
 
 
 class Place(NamedTuple):
