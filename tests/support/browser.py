@@ -4,9 +4,12 @@ import itertools
 import json
 import os
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
+PATIENCE_S = 60
 CHROMIUM = Path("/usr/bin/chromium")
 
 
@@ -27,16 +30,24 @@ class Browser:
         os.close(from_browser)
         self._received = b""
         self._ids = itertools.count(1)
+        self._lifecycle: list[dict[str, Any]] = []
         self._session: str | None = None
-        targets = self.call("Target.getTargets")["targetInfos"]
-        target = next(each["targetId"] for each in targets if each["type"] == "page")
+        try:
+            self._open(page, "dark" if dark else "light")
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _open(self, page: Path, scheme: str) -> None:
+        """Make a page of our own, since the first one may not be there yet, and wait until it has loaded the file."""
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self.call("Emulation.setEmulatedMedia", features=scheme)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Network.enable")
         self.call("Page.enable")
-        self.call("Page.navigate", url=page.as_uri())
-        self.until("document.readyState === 'complete' && location.protocol === 'file:'")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
+        loader = self.call("Page.navigate", url=page.as_uri())["loaderId"]
+        self._hear(lambda event: event.get("loaderId") == loader and event.get("name") == "load")
 
     def __enter__(self) -> Self:
         return self
@@ -48,7 +59,7 @@ class Browser:
         os.close(self._read)
 
     def call(self, method: str, **params: Any) -> Any:
-        """Send one command and return its result; events in between are dropped."""
+        """Send one command and return its result; lifecycle events in between are kept."""
         number = next(self._ids)
         message = {"id": number, "method": method, "params": params}
         if self._session is not None:
@@ -59,6 +70,16 @@ class Browser:
             if answer.get("id") == number:
                 assert "error" not in answer, answer
                 return answer["result"]
+            self._note(answer)
+
+    def _note(self, message: dict[str, Any]) -> None:
+        if message.get("method") == "Page.lifecycleEvent":
+            self._lifecycle.append(message["params"])
+
+    def _hear(self, is_it: Callable[[dict[str, Any]], bool]) -> None:
+        """Wait for a lifecycle event; it may have come before the answer to what brought it about."""
+        while not any(map(is_it, self._lifecycle)):
+            self._note(json.loads(self._next()))
 
     def value(self, expression: str) -> Any:
         """Evaluate an expression in the page."""
@@ -66,10 +87,9 @@ class Browser:
 
     def until(self, expression: str) -> None:
         """Ask until it holds; each question waits for the browser's answer."""
-        for _ in range(5000):
-            if self.value(expression):
-                return
-        raise AssertionError(f"never became so: {expression}")
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.value(expression):
+            assert time.monotonic() < deadline, f"never became so: {expression}"
 
     def hover(self, selector: str) -> None:
         """Move the pointer to the middle of an element."""
