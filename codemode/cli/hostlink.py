@@ -77,6 +77,7 @@ class _Conversation:
         self._received = b""
         self._words = b""
         self._give_up_at = math.inf
+        self._has_asked = False
 
     def hold(self, request: dict[str, Json]) -> dict[str, Any]:
         """Send the request and read until its answer is there; Ctrl-C asks for another one."""
@@ -85,6 +86,9 @@ class _Conversation:
             signal.signal(signal.SIGINT, self._on_interrupt)
         try:
             self._send(request)
+            self._has_asked = True
+            if self._give_up_at < math.inf:
+                self._send({"abort": True})
             while True:
                 line = self._read_line()
                 if line is None:
@@ -102,7 +106,8 @@ class _Conversation:
             self._give_up_at = 0
             return
         self._give_up_at = time.monotonic() + _ABORT_S
-        self._send({"abort": True})
+        if self._has_asked:  # else it would stand before the request, or in the middle of it
+            self._send({"abort": True})
 
     def _send(self, message: dict[str, Json]) -> None:
         data = memoryview(json.dumps(message).encode() + b"\n")

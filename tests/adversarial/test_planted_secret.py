@@ -337,8 +337,12 @@ def test_a_call_that_a_person_decides_on_shows_it_to_nobody(place: Place) -> Non
 
 @requirement("redaction:planted:everywhere")
 def test_smoke_and_the_repl_keep_it_too(place: Place) -> None:
-    (place.path / "check.js").write_text("// @flags --timeout-ms 60000\n// @status failed\n" + place.cell("throw new Error(secret);"))
-    (place.path / "wrong.js").write_text("// @flags --timeout-ms 60000\n// @value 1\n" + place.cell("throw new Error(secret);"))
+    (place.path / "check.js").write_text(
+        "// @flags --timeout-ms 60000\n// @status failed\n" + place.cell("throw new Error(secret);")
+    )
+    (place.path / "wrong.js").write_text(
+        "// @flags --timeout-ms 60000\n// @value 1\n" + place.cell("throw new Error(secret);")
+    )
     talk = "\n".join(
         [place.cell("throw new Error(secret)").replace("\n", " "), ":trace", ":stats", ":payload", ":quit"]
     )
