@@ -17,7 +17,7 @@ from codemode.repl.evaluator import Decision, Evaluator
 from codemode.repl.index import Word
 from codemode.repl.interrupts import Interrupts
 from codemode.repl.record import Record
-from codemode.repl.saving import program, write_file
+from codemode.repl.saving import program, read_file, write_file
 from codemode.repl.screen import Lookup, Screen
 from codemode.repl.states import MAX_BYTES, MAX_STATES
 from codemode.repl.syntax import Judge
@@ -294,10 +294,7 @@ class Commands:
 
     async def _load(self, argument: str) -> CodeModeResult | None:
         path = _path(argument)
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except (OSError, ValueError) as error:
-            raise InvalidInput(f'"{path}" cannot be read: {getattr(error, "strerror", None) or error}') from error
+        text = read_file(path)
         language: Language = "typescript" if path.suffix in (".ts", ".mts", ".cts") else "javascript"
         verdict = await self._desk.judge.judge(text, language)
         return await self._desk.driver.run(text, verdict, language)

@@ -1,4 +1,4 @@
-"""Cells of a session as the text of one cell for `codemode run`, and the file that it goes to."""
+"""Cells of a session as the text of one cell for `codemode run`, and the files that cells go to and come from."""
 
 import os
 import re
@@ -21,6 +21,22 @@ async def program(cells: Sequence[Cell], judge: Judge) -> str:
     """
     *before, last = cells
     return "\n\n".join([*(cell.source.strip() for cell in before), await _returning(last, judge)]) + "\n"
+
+
+def read_file(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        InvalidInput: It cannot be read as a text.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise InvalidInput(f'"{path}" is no file; give the name of one')
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f'"{path}" cannot be read: it is no text in UTF-8') from error
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f'"{path}" cannot be read: {getattr(error, "strerror", None) or error}') from error
 
 
 def write_file(path: Path, text: str, *, replace: bool) -> None:

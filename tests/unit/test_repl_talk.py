@@ -21,7 +21,7 @@ from codemode.repl.loop import Repl
 from codemode.repl.printer import Printer
 from codemode.repl.reader import Input, LineReader
 from codemode.repl.record import Record
-from codemode.repl.saving import write_file
+from codemode.repl.saving import read_file, write_file
 from codemode.repl.states import State
 from codemode.repl.syntax import Verdict
 from codemode.repl.ticker import Ticker
@@ -469,6 +469,14 @@ async def test_cells_are_saved_and_loaded(tmp_path: Path) -> None:
     assert file.read_text() == "let a = 1\n\na; let a = 2\n"
     assert "more than one of these cells declares a" in shown
     assert room.evaluator.completed[-1].language == "typescript"
+
+
+def test_what_is_no_text_cannot_be_loaded(tmp_path: Path) -> None:
+    image = tmp_path / "image.png"
+    image.write_bytes(b"\x89PNG\xff")
+    for path, says in ((Path("/dev/zero"), "is no file"), (tmp_path, "is no file"), (image, "no text in UTF-8")):
+        with pytest.raises(InvalidInput, match=says):
+            read_file(path)
 
 
 async def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
