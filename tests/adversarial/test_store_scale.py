@@ -9,22 +9,27 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from codemode.core.events import TurnMeasured
 from codemode.core.types import CodeModeResult, Completed, Waiting
 from codemode.session import Identity, Session
 from codemode.store.database import Database
 from codemode.store.memory import MemoryStore
+from codemode.store.owner import this_process
 from codemode.store.port import Store
 from codemode.store.sqlite import SqliteStore
 from codemode.supervisor.pool import WorkerPool
 from codemode.trajectory import fold
 from tests.requirements import requirement
 from tests.support.sessions import open_test_session, tool, toolbox
+from tests.support.stores import ME, answer, new_run, open_call, suspension
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
 SESSIONS, RUNS_PER_SESSION = 20, 50
 MAX_BYTES_PER_RUN = 40_000
 SAMPLE = 40
 AT_ONCE, CALLS = 64, 16
+OLD = 9900  # a few less than are kept
 PATIENT = {"timeout_ms": 60_000}
 
 
@@ -75,6 +80,7 @@ def value_of(result: CodeModeResult) -> Any:
 
 
 @requirement("scale:store:size", "scale:store:wait")
+@in_one_loop
 async def test_a_thousand_suspended_runs_are_small_and_each_goes_on(pool: WorkerPool, tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     store = SqliteStore(Database(path))
@@ -104,6 +110,70 @@ async def resume_some(pool: WorkerPool, store: Store, runs: dict[str, list[str]]
     assert (states.count("completed"), states.count("waiting")) == (SAMPLE, len(states) - SAMPLE)
 
 
+def add_ended_runs(store: SqliteStore, count: int) -> None:
+    """Add ended runs, of the caller's session and of many agent runs, as months of use would."""
+    run_id = store.create(new_run())
+    store.append(run_id, [TurnMeasured(run_id, 1.0, 2.0)] * 20)
+    store.finish(run_id, "completed")
+    columns = "session, agent_id, state, language, manifest, limits, created_ms, ended_ms"
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+    with store._db.write():
+        store._db.change(
+            f"{numbers} INSERT INTO runs (run_id, agent_run_id, {columns}) "
+            f"SELECT 'cm_' || i, 'ar_' || i, {columns} FROM n, runs WHERE run_id = ?",
+            count - 1,
+            run_id,
+        )
+        store._db.change(
+            f"{numbers} INSERT INTO events (run_id, batch) SELECT 'cm_' || i, batch FROM n, events WHERE run_id = ?",
+            count - 1,
+            run_id,
+        )
+
+
+def work_of_a_life(store: SqliteStore) -> int:
+    """Take a run through all its verbs; return the work of SQLite, in hundreds of its machine's steps."""
+    work = 0
+
+    def count() -> int:
+        nonlocal work
+        work += 1
+        return 0
+
+    store._db._connection.set_progress_handler(count, 100)
+    store.sweep()
+    run_id = store.create(new_run(agent_run_id="ar_new"))
+    store.append(run_id, [TurnMeasured(run_id, 1.0, 2.0)])
+    store.suspend(suspension(run_id, [open_call(1), open_call(2, state="awaiting_approval", owner=None)]))
+    store.sweep()
+    assert store.settle(run_id, answer(1))
+    store.claim(run_id, ME, this_process())
+    assert store.dispatch(run_id, 2, this_process())
+    assert store.settle(run_id, answer(2))
+    assert len(store.inbox(run_id).replies) == 2
+    store.begin_delivery(run_id)
+    assert not store.must_stop(run_id)
+    assert store.agent_run_events("ar_new")
+    store.finish(run_id, "completed")
+    assert store.get(run_id, ME).state == "completed"
+    store._db._connection.set_progress_handler(None, 0)
+    return work
+
+
+@requirement("scale:store:old")
+def test_ten_thousand_old_runs_cost_the_life_of_a_new_one_nothing(tmp_path: Path) -> None:
+    """Counted in steps of SQLite's machine, which depend on no clock: an index serves every verb."""
+    empty, full = (SqliteStore(Database(tmp_path / f"{name}.db")) for name in ("empty", "full"))
+    add_ended_runs(full, OLD)
+    assert len(full.runs("default")) == OLD
+    work_of_a_life(empty)  # what the first ever must set up
+
+    assert work_of_a_life(full) <= 2 * work_of_a_life(empty) + 10
+
+    empty.close()
+    full.close()
+
+
 async def ask_sixteen_times(session: Session, mark: str) -> CodeModeResult:
     return await session.exec(
         {
@@ -115,6 +185,7 @@ async def ask_sixteen_times(session: Session, mark: str) -> CodeModeResult:
 
 
 @requirement("scale:runs:complete", "scale:runs:cross-talk")
+@in_one_loop
 async def test_64_runs_at_once_in_one_session_complete_and_stay_apart(pool: WorkerPool) -> None:
     store = MemoryStore()
     marks = [f"run-{n}" for n in range(AT_ONCE)]
@@ -132,6 +203,7 @@ async def test_64_runs_at_once_in_one_session_complete_and_stay_apart(pool: Work
 
 
 @requirement("scale:runs:complete", "scale:runs:cross-talk")
+@in_one_loop
 async def test_64_sessions_at_once_share_workers_and_nothing_else(pool: WorkerPool) -> None:
     store = MemoryStore()
 
