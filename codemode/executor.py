@@ -35,12 +35,12 @@ class ApprovalNeeded(Exception):  # it is a question, not an error
     """A person must decide before this call runs.
 
     `input` is what they decide on, after hooks; the call goes on with exactly this input when it
-    is made again with `approved`.
+    is made again with `approved`. `reason` is why a hook asks, None where the tool's setting does.
     """
 
-    def __init__(self, tool: ToolSpec, input: Json, reason: str) -> None:  # noqa: A002  # the contract's word
+    def __init__(self, tool: ToolSpec, input: Json, reason: str | None) -> None:  # noqa: A002  # the contract's word
         """Keep what the person must see."""
-        super().__init__(f"{tool.id} needs approval: {reason}")
+        super().__init__(f"{tool.id} needs approval: {reason or 'its approval setting is ask'}")
         self.tool = tool
         self.input = input
         self.reason = reason
@@ -148,7 +148,7 @@ class Executor:
         if prepared.approval == "always-deny":
             raise _Refused(f"{tool.id} is always denied by its approval setting.", tool.id)
         if not approved and (asked is not None or prepared.approval == "ask"):
-            raise ApprovalNeeded(tool, given, asked or 'its approval setting is "ask"')
+            raise ApprovalNeeded(tool, given, asked)
         fault = prepared.check(given)
         if fault is None and not isinstance(given, dict):
             fault = f"input: it must be an object, found {type(given).__name__}"

@@ -176,7 +176,7 @@ class Session:
         around.journal.follow(run_id, self.agent_run_id)
         self._record_start(run_id, given)
         context = self._context(run_id, self.agent_run_id, limits)
-        given = await admit_cell(given, parts.hooks, context, around.redactor, parts.config.languages)
+        given = await admit_cell(given, parts.hooks, context, around.redactor, parts.config.languages, deadline)
         catalog, attempt.namespaces = await self._reach.open(context, deadline, kept=keep is not None)
         attempt.scope = (catalog.scope_digest, catalog.scope_text())
         bridge = Bridge(catalog, parts.executor, limits)

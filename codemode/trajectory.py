@@ -42,6 +42,7 @@ class Call(NamedTuple):
     start_ms, end_ms: When it was dispatched and settled; None where it was not.
     deliverer: Who gave the answer to the guest: `exec`, or the id of a wait; None so far.
     updates: How many times the tool reported progress.
+    reason: Why a hook had a person asked, redacted; None where none did.
     """
 
     id: int
@@ -55,6 +56,7 @@ class Call(NamedTuple):
     error: str | None = None
     deliverer: str | None = None
     updates: int = 0
+    reason: str | None = None
 
 
 class Wait(NamedTuple):
@@ -178,8 +180,9 @@ class _Draft:
     def _add_to_call(self, event: CallParked | CallStarted | CallProgress | CallSettled | CallDelivered) -> None:
         call = self._calls.get(event.call_id) or Call(event.call_id)
         match event:
-            case CallParked(_, _, _, method, tool_id, input_):
+            case CallParked(_, _, _, method, tool_id, input_, reason):
                 call = call._replace(state="awaiting_approval", method=method, tool_id=tool_id, input=input_)
+                call = call._replace(reason=reason)
             case CallStarted(_, at_ms, _, method, tool_id, input_):
                 call = call._replace(state="running", method=method, tool_id=tool_id, input=input_, start_ms=at_ms)
             case CallProgress():

@@ -155,7 +155,7 @@ def _write_page(terminal: "Terminal", path: Path, trajectory: "Json") -> None:
 
 
 def _asked(store: "Store", record: "RunRecord") -> dict[str, "Json"]:
-    """Return the id and the redacted input of each call that awaits approval.
+    """Return the id of each call that awaits approval, and `{"input", "reason"?}` of it, redacted.
 
     Contract: approvals:run:shown
     """
@@ -164,13 +164,16 @@ def _asked(store: "Store", record: "RunRecord") -> dict[str, "Json"]:
     ids = {call.id for call in record.pending if call.state == "awaiting_approval"}
     events = store.events(record.run_id) if ids else ()
     parked = [event for event in events if isinstance(event, CallParked)]
-    return {str(event.call_id): event.input for event in parked if str(event.call_id) in ids}
+    return {
+        str(event.call_id): {"input": event.input} | ({"reason": event.reason} if event.reason else {})
+        for event in parked
+        if str(event.call_id) in ids
+    }
 
 
 def _with_inputs(record: dict[str, "Json"], asked: dict[str, "Json"]) -> dict[str, "Json"]:
     for call in record["pendingToolCalls"] if asked else ():
-        if call["id"] in asked:
-            call["input"] = asked[call["id"]]
+        call.update(asked.get(call["id"], {}))
     return record
 
 
@@ -197,7 +200,9 @@ def _input(call_id: str, asked: dict[str, "Json"]) -> str:
 
     if call_id not in asked:
         return ""
-    return " with " + one_line(json.dumps(asked[call_id], ensure_ascii=False), _MAX_INPUT_CHARS)
+    words = " with " + one_line(json.dumps(asked[call_id]["input"], ensure_ascii=False), _MAX_INPUT_CHARS)
+    why = asked[call_id].get("reason")
+    return words + (f", as a hook asks: {one_line(why, _MAX_INPUT_CHARS)}" if why else "")
 
 
 COMMANDS = (

@@ -43,7 +43,10 @@ class CallStarted(NamedTuple):
 
 
 class CallParked(NamedTuple):
-    """A nested call waits for a person's approval; `input` is redacted, and nothing has run."""
+    """A nested call waits for a person's approval; `input` is redacted, and nothing has run.
+
+    `reason` is why a hook asks, redacted; None where the tool's own setting does.
+    """
 
     run_id: str
     at_ms: float
@@ -51,6 +54,7 @@ class CallParked(NamedTuple):
     method: str
     tool_id: str | None
     input: Json
+    reason: str | None = None
 
 
 class CallProgress(NamedTuple):

@@ -145,8 +145,8 @@ class Service:
         if tool.id in self.approved:
             self.carrier.start(self._bridge, call, Target(tool, asked.input), approved=True)
             return
-        shown = around.redactor.value(asked.input)
-        around.journal.record(CallParked(self._run_id, _now_ms(), call.id, call.method, tool.id, shown))
+        shown, why = around.redactor.value(asked.input), around.redactor.value(asked.reason)
+        around.journal.record(CallParked(self._run_id, _now_ms(), call.id, call.method, tool.id, shown, why))
         if not around.may_ask:
             self._refuse(call, NestedToolFailed(f"{tool.id} needs approval; nobody can be asked here", tool.id))
             return

@@ -52,6 +52,10 @@ def _ended(event: _Event) -> str:
     return f"run {event['run_id']} is {event['state']}{code} after {duration(event['duration_ms'])}"
 
 
+def _why(reason: Json) -> str:
+    return f", as a hook asks: {_short(reason)}" if reason else ""
+
+
 def _short(value: Json) -> str:
     return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _MAX_CHARS)
 
@@ -62,7 +66,7 @@ _TELLERS: dict[str, Callable[[_Event], str]] = {
     ),
     "wait_started": lambda event: f"run {event['run_id']} goes on",
     "call_started": lambda event: f"started with {_short(event['input'])}",
-    "call_parked": lambda event: f"awaits approval with {_short(event['input'])}",
+    "call_parked": lambda event: f"awaits approval with {_short(event['input'])}{_why(event['reason'])}",
     "call_progress": lambda event: f"reports {_short(event['update'])}",
     "call_settled": _settled,
     "call_delivered": lambda _event: "delivered to the cell",

@@ -82,6 +82,8 @@ def _call_row(call: Mapping[str, Json], numbers: Mapping[str, int], inputs: bool
     is_asked = call["state"] == "awaiting_approval"  # nobody can decide on what is not shown
     if (inputs or is_asked) and call["input"] is not None:
         notes.append(one_line(json.dumps(call["input"], ensure_ascii=False), _MAX_NOTE_CHARS))
+    if is_asked and call["reason"]:
+        notes.append(one_line(f"a hook asks: {call['reason']}", _MAX_NOTE_CHARS))
     if call["error"]:
         notes.append(one_line(call["error"], _MAX_NOTE_CHARS))
     label = printable(f"{target.strip()} #{call['id']}")

@@ -645,6 +645,21 @@ async def test_hooks_see_the_outer_exec_and_may_block_it(pool: WorkerPool) -> No
     assert store.runs("default")[0].state == "failed"
 
 
+@requirement("session:hooks:deadline")
+async def test_a_hook_that_hangs_over_a_cell_is_left_at_the_deadline(pool: WorkerPool) -> None:
+    """The cell has not run, and whoever called has a result."""
+
+    async def hang(event: dict[str, Any]) -> Any:
+        await asyncio.Event().wait()
+
+    box = toolbox(hooks=[Hook("guard", hang, timeout_ms=3_600_000)])
+    async with open_test_session(pool, box) as session:
+        result = failed(await session.exec({"code": "return 1"}, limits=Limits(timeout_ms=200)))
+
+    assert (result.code, result.dispatched) == (ErrorCode.TIMEOUT, False)
+    assert result.error == "the deadline (timeoutMs) passed while a hook was asked; the cell was not run"
+
+
 @requirement("session:hooks:outer-exec")
 async def test_a_cell_cannot_wait_for_a_hook_that_asks(pool: WorkerPool) -> None:
     async def ask(event: dict[str, Any]) -> Any:

@@ -129,6 +129,22 @@ def test_the_list_of_runs_names_the_calls_that_await_a_person_and_what_they_were
     assert [call["state"] for call in run["pendingToolCalls"]] == ["awaiting_approval"] * 2
 
 
+@requirement("approvals:run:shown")
+def test_why_a_hook_asks_is_said_wherever_the_call_is_named(desk: Desk) -> None:
+    hook = "def check(event):\n    return event['input'].get('why') and {'ask': 'large sum'}\n"
+    (desk.folder / "asks.py").write_text(hook)
+    with (desk.folder / "codemode.toml").open("a") as manifest:
+        manifest.write('[[hook]]\nevent = "before_tool_call"\npython = "asks:check"\n')
+        manifest.write('[[tool]]\nname = "pay"\ndescription = "Pay."\nvalue = 1\n')
+    shown = desk.command("run", "-e", "return await tools.pay({why: true})").stderr
+    listed = desk.command("runs").stdout
+    _, (run,) = desk.json("runs")
+
+    assert "    a hook asks: large sum" in shown.splitlines()
+    assert 'awaits approval with {"why": true}, as a hook asks: large sum' in listed
+    assert run["pendingToolCalls"][0]["reason"] == "large sum"
+
+
 @requirement("approvals:wait:survives", "approvals:wait:once")
 def test_after_everything_was_killed_an_approval_completes_the_run(desk: Desk) -> None:
     run_id = desk.begin("text('before'); " + ONE)

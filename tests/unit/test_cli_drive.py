@@ -30,7 +30,7 @@ ONE_CALL: Json = {
             "code": None, "error": None, "startMs": 0.0, "endMs": 10.0, "durationMs": 12.0, "guestMs": 1.0,
             "calls": [
                 {"id": 1, "method": "call", "toolId": "client:app:add", "state": "ok", "startMs": 1.0, "endMs": 3.0,
-                 "input": {"a": 1}, "resultBytes": 1, "error": None, "deliverer": "exec", "updates": 0},
+                 "input": {"a": 1}, "resultBytes": 1, "error": None, "deliverer": "exec", "updates": 0, "reason": None},
             ],
             "waits": [], "suspended": [],
         }

@@ -205,7 +205,7 @@ async def test_a_call_that_needs_a_person_runs_only_when_approved():
         await runner.call(tool, {"n": 1}, CONTEXT)
     assert ran == []
     assert (caught.value.tool, caught.value.input) == (tool, {"n": 1})
-    assert str(caught.value) == 'client:app:echo needs approval: its approval setting is "ask"'
+    assert str(caught.value) == "client:app:echo needs approval: its approval setting is ask"
 
     await runner.call(tool, caught.value.input, CONTEXT, approved=True)
     assert ran == [{"n": 1}]

@@ -419,7 +419,7 @@ def test_declarations_are_highlighted_and_whole() -> None:
 def call(id_: int, tool: str, start: float | None, end: float | None, **fields: Json) -> dict[str, Json]:
     return {
         "id": id_, "method": "call", "toolId": tool, "state": "ok", "startMs": start, "endMs": end,
-        "input": {"id": id_}, "resultBytes": 1200, "error": None, "deliverer": "exec", "updates": 0,
+        "input": {"id": id_}, "resultBytes": 1200, "error": None, "deliverer": "exec", "updates": 0, "reason": None,
     } | fields  # fmt: skip
 
 

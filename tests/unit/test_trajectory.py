@@ -113,11 +113,15 @@ def test_a_call_of_a_waiting_run_is_still_running_and_the_run_has_not_ended():
 
 def test_a_call_that_waited_for_a_person_shows_first_that_and_then_how_it_went():
     """The time of a call is that of the tool, not of the person."""
-    parked = CallParked(RUN, 2.0, 1, "call", QUOTE, {"to": "Oslo"})
+    parked = CallParked(RUN, 2.0, 1, "call", QUOTE, {"to": "Oslo"}, "it is far")
     rest = [CallStarted(RUN, 60.0, 1, "call", QUOTE, {"to": "Oslo"}), CallSettled(RUN, 61.0, 1, "ok", 5, None)]
 
-    assert fold([BEGIN, parked]).runs[0].calls == (Call(1, "call", QUOTE, "awaiting_approval", input={"to": "Oslo"}),)
-    assert fold([BEGIN, parked, *rest]).runs[0].calls == (Call(1, "call", QUOTE, "ok", 60.0, 61.0, {"to": "Oslo"}, 5),)
+    assert fold([BEGIN, parked]).runs[0].calls == (
+        Call(1, "call", QUOTE, "awaiting_approval", input={"to": "Oslo"}, reason="it is far"),
+    )
+    assert fold([BEGIN, parked, *rest]).runs[0].calls == (
+        Call(1, "call", QUOTE, "ok", 60.0, 61.0, {"to": "Oslo"}, 5, reason="it is far"),
+    )
 
 
 def test_a_call_that_was_refused_is_in_the_tree_with_its_tool():
@@ -177,11 +181,12 @@ def test_the_json_export_is_one_document_with_a_version():
             {
                 "id": 1, "method": "call", "toolId": QUOTE, "state": "ok", "startMs": 2.0, "endMs": 4.0,
                 "input": {"to": "Oslo"}, "resultBytes": 20, "error": None, "deliverer": "exec", "updates": 2,
+                "reason": None,
             },
             {
                 "id": 2, "method": "namespace", "toolId": "mcp:shop:slow", "state": "error", "startMs": 2.0,
                 "endMs": 50.0, "input": {}, "resultBytes": 0, "error": "the shop is closed",
-                "deliverer": "wait-1", "updates": 0,
+                "deliverer": "wait-1", "updates": 0, "reason": None,
             },
         ],
     }  # fmt: skip
