@@ -126,7 +126,8 @@ calls = st.fixed_dictionaries(
         "id": st.integers(1, 99), "method": st.none() | st.sampled_from(["call", "search", "timer"]),
         "toolId": st.none() | texts, "state": st.sampled_from(["ok", "error", "running", "awaiting_approval"]),
         "startMs": moments, "endMs": moments, "input": json_values, "resultBytes": st.integers(0, 10**9),
-        "error": st.none() | texts, "deliverer": st.sampled_from([None, "exec", "w"]), "updates": st.integers(0, 3), "reason": st.none() | texts,
+        "error": st.none() | texts, "deliverer": st.sampled_from([None, "exec", "w"]), "updates": st.integers(0, 3),
+        "reason": st.none() | texts,
     }
 )  # fmt: skip
 spans = st.fixed_dictionaries(
