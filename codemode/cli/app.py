@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from codemode.cli.bash_words import whole_words
 from codemode.cli.group import LazyGroup
 from codemode.cli.options import Manifest, Quiet, Verbose
 from codemode.cli.overview import overview, paint
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     terminal = Terminal.of_process()
     terminal.json = "--json" in arguments  # until the command, if it is ever reached, knows better
     try:
-        status: int = typer.main.get_command(app).main(arguments, "codemode", standalone_mode=False, obj=terminal) or 0
+        status = _run(arguments, terminal)
     except typer.TyperException as error:
         status = _refuse(terminal, error)
     except CodeModeError as error:
@@ -85,6 +86,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(status)
 
 
+def _run(arguments: list[str], terminal: Terminal) -> int:
+    with whole_words(os.environ):
+        return typer.main.get_command(app).main(arguments, "codemode", standalone_mode=False, obj=terminal) or 0
+
+
 def _refuse(terminal: Terminal, error: typer.TyperException) -> int:
     """Explain a wrong command line; asking for nothing at all shows the help instead."""
     from codemode.cli.show import show_error
@@ -94,10 +100,17 @@ def _refuse(terminal: Terminal, error: typer.TyperException) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         terminal.complain(paint(overview(), terminal.coloured) if terminal.styled_err else overview())
     elif terminal.json:
-        return _fail(terminal, InvalidInput(error.format_message()))
+        return _fail(terminal, InvalidInput(_sentence_of(error)))
     else:
-        show_error(terminal, report_of_usage(error.format_message(), context.command_path if context else "codemode"))
+        show_error(terminal, report_of_usage(_sentence_of(error), context.command_path if context else "codemode"))
     return ExitStatus.USAGE
+
+
+def _sentence_of(error: typer.TyperException) -> str:
+    """Return what is wrong; near options are asked for as near commands are."""
+    near = sorted(getattr(error, "possibilities", None) or ())
+    named = ", ".join(f"'{option}'" for option in near)
+    return f"{error.message}. Did you mean {named}?" if near else error.format_message()
 
 
 def _fail(terminal: Terminal, error: CodeModeError) -> int:

@@ -9,7 +9,7 @@ import typer
 
 from codemode.cli.completion import complete_server, complete_tool, complete_words
 from codemode.cli.group import PaintedCommand, PaintedGroup
-from codemode.cli.options import JsonFlag, Manifest, Refresh, examples, takes
+from codemode.cli.options import JsonFlag, Manifest, Quiet, Refresh, Verbose, examples, takes
 from codemode.cli.status import ExitStatus
 
 if TYPE_CHECKING:
@@ -170,7 +170,6 @@ def lint(terminal: "Terminal", options: LintOptions) -> ExitStatus:
     from codemode.cli.show import show_lint
 
     terminal.json = terminal.json or options.json
-    terminal.speak(quiet=False, verbose=options.verbose)
     providers = parse_linted(options.provider)
     report = build_lint(load_toolbox(terminal, options.manifest, refresh=options.refresh), providers)
     if terminal.json:
@@ -243,10 +242,16 @@ for name, command, shown in _COMMANDS:
 
 @app.callback(invoke_without_command=True)
 def _before_the_command(
-    ctx: typer.Context, manifest: Manifest = None, refresh: Refresh = False, json: JsonFlag = False
+    ctx: typer.Context,
+    manifest: Manifest = None,
+    refresh: Refresh = False,
+    json: JsonFlag = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> ExitStatus | None:
     """Take the options before a subcommand; without one, list."""
     terminal: Terminal = ctx.obj
+    terminal.speak(quiet, verbose)
     terminal.manifest = manifest or terminal.manifest
     terminal.json = terminal.json or json
     if ctx.invoked_subcommand is not None:

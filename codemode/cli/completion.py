@@ -15,15 +15,20 @@ if TYPE_CHECKING:
 Offers = list[tuple[str, str]]  # word, help
 
 
+_USEFUL = {"wait": ("waiting",), "abort": ("waiting", "running")}  # what a command can do something with
+
+
 def complete_run(ctx: typer.Context, incomplete: str) -> Offers:
-    """Offer the runs of the session that is named so far, newest first."""
+    """Offer the runs of the session that is named so far, newest first: those that the command can use."""
 
     def offers() -> Offers:
         from codemode.store.sqlite import SqliteStore
 
         store = SqliteStore()
         try:
-            return [(run.run_id, run.state) for run in store.runs(ctx.params.get("session") or "default")]
+            states = _USEFUL.get(str(ctx.info_name))
+            found = store.runs(ctx.params.get("session") or "default")
+            return [(run.run_id, run.state) for run in found if states is None or run.state in states]
         finally:
             store.close()
 

@@ -6,7 +6,7 @@ What the command needs beyond its options is imported inside it: help must come 
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from codemode.cli.options import JsonFlag, Manifest, Quiet, examples, takes
+from codemode.cli.options import JsonFlag, Manifest, examples, takes
 from codemode.cli.status import ExitStatus
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ class DoctorOptions(NamedTuple):
 
     manifest: Manifest = None
     json: JsonFlag = False
-    quiet: Quiet = False
 
 
 @takes(DoctorOptions)
@@ -34,7 +33,6 @@ def doctor(terminal: "Terminal", options: DoctorOptions) -> ExitStatus:
     from codemode.cli.versions import versions
 
     terminal.json = options.json
-    terminal.speak(options.quiet, False)
     checks = []
     for check in check_all(manifest_path(terminal, options.manifest)):
         checks.append(check)

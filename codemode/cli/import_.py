@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from codemode.cli.options import JsonFlag, Manifest, Quiet, examples, takes
+from codemode.cli.options import JsonFlag, Manifest, examples, takes
 from codemode.cli.status import ExitStatus
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ class ImportOptions(NamedTuple):
     show: Annotated[bool, typer.Option("--print", help="Print the tables; write nothing.")] = False
     force: Annotated[bool, typer.Option("--force", help="Replace servers that the manifest has already.")] = False
     json: JsonFlag = False
-    quiet: Quiet = False
 
 
 @takes(ImportOptions)

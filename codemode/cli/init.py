@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from codemode.cli.options import JsonFlag, Quiet, examples, takes
+from codemode.cli.options import JsonFlag, examples, takes
 from codemode.cli.status import ExitStatus
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ class InitOptions(NamedTuple):
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write; made if it is not there.")] = Path()
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False
     json: JsonFlag = False
-    quiet: Quiet = False
 
 
 @takes(InitOptions)
@@ -34,7 +33,7 @@ def init(terminal: "Terminal", options: InitOptions) -> ExitStatus:
     from codemode.importing.manifests import FIRST_CELL, build_first_manifest
     from codemode.manifest import FILE_NAME
 
-    terminal.json, terminal.quiet = options.json, options.quiet
+    terminal.json = options.json
     texts = {
         options.folder / FILE_NAME: build_first_manifest(),
         options.folder / "checks" / "hello.js": FIRST_CELL,

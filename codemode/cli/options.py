@@ -37,26 +37,30 @@ def takes(kind: type[Options]) -> Callable[[Callable[["Terminal", Options], Exit
     """Turn a function of the terminal and one tuple of options into a function for typer.
 
     A field named `limits` stands for all the limit flags and gets `{"timeout_ms": 500}` with
-    what was given.
+    what was given. `--quiet` and `--verbose` are options of every command, among its fields or not.
+
+    Contract: cli:quiet:errors-only
     """
     hints = get_type_hints(kind, include_extras=True)
     defaults: Mapping[str, Any] = getattr(kind, "_field_defaults", {})
     own = [
-        inspect.Parameter(name, _KEYWORD, annotation=hint, default=defaults.get(name, inspect.Parameter.empty))
+        _parameter(name, hint, defaults.get(name, inspect.Parameter.empty))
         for name, hint in hints.items()
         if name != "limits"
     ]
     flags = [_limit_flag(limit) for limit in LIMITS] if "limits" in hints else []
+    spoken = [_parameter(name, kind_, False) for name, kind_ in _SPEECH.items() if name not in hints]
 
     def decorate(function: Callable[["Terminal", Options], ExitStatus]) -> Callable[..., ExitStatus]:
         def command(ctx: typer.Context, **given: Any) -> ExitStatus:
             fields = {name: given.pop(name) for name in hints if name != "limits"}
+            ctx.obj.speak(*(given.pop(name) if name in given else fields[name] for name in _SPEECH))
             if flags:
                 fields["limits"] = {name: value for name, value in given.items() if value is not None}
             return function(ctx.obj, kind(**fields))
 
         context = inspect.Parameter("ctx", _KEYWORD, annotation=typer.Context)
-        command.__signature__ = inspect.Signature([context, *own, *flags])  # type: ignore[attr-defined]
+        command.__signature__ = inspect.Signature([context, *own, *flags, *spoken])  # type: ignore[attr-defined]
         command.__doc__ = function.__doc__
         command.__name__ = function.__name__
         return command
@@ -65,6 +69,11 @@ def takes(kind: type[Options]) -> Callable[[Callable[["Terminal", Options], Exit
 
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_SPEECH = {"quiet": Quiet, "verbose": Verbose}
+
+
+def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, _KEYWORD, annotation=hint, default=default)
 
 
 def say_clamped(terminal: "Terminal", given: LimitFlags) -> None:
@@ -87,7 +96,7 @@ def _limit_flag(limit: Limit) -> inspect.Parameter:
     flag = _flag_of(limit)
     words = f"{limit.why[0].upper()}{limit.why[1:]}; {limit.low:,} to {limit.high:,}."
     option = typer.Option(flag, metavar="N", help=words)
-    return inspect.Parameter(limit.name, _KEYWORD, annotation=Annotated[int | None, option], default=None)
+    return _parameter(limit.name, Annotated[int | None, option], None)
 
 
 def examples(*commands: str) -> str:

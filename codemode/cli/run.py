@@ -14,10 +14,8 @@ from codemode.cli.options import (
     JsonFlag,
     LimitFlags,
     Manifest,
-    Quiet,
     Refresh,
     Session,
-    Verbose,
     examples,
     say_clamped,
     takes,
@@ -67,8 +65,6 @@ class RunOptions(NamedTuple):
     ] = None
     json: JsonFlag = False
     trace: Trace = False
-    quiet: Quiet = False
-    verbose: Verbose = False
     limits: LimitFlags = MappingProxyType({})
 
 
@@ -99,8 +95,6 @@ class WaitOptions(NamedTuple):
     record: Record = None
     json: JsonFlag = False
     trace: Trace = False
-    quiet: Quiet = False
-    verbose: Verbose = False
 
 
 @takes(RunOptions)
@@ -113,7 +107,6 @@ def run(terminal: "Terminal", options: RunOptions) -> ExitStatus:
     from codemode.cli.source import read_cell
 
     terminal.json = options.json
-    terminal.speak(options.quiet, options.verbose)
     if options.record and options.replay:
         raise InvalidInput("--record and --replay were both given; record a run that asks the real tools")
     cell = read_cell(options.file, options.code)
@@ -143,7 +136,6 @@ def wait(terminal: "Terminal", options: WaitOptions) -> ExitStatus:
     from codemode.cli.source import Cell
 
     terminal.json = options.json
-    terminal.speak(options.quiet, options.verbose)
     if options.always and not options.approve:
         raise InvalidInput("--always was given without --approve; say which call to approve, and its tool goes with it")
     limits = {} if options.timeout_ms is None else {"timeout_ms": options.timeout_ms}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from codemode.cli.options import JsonFlag, Manifest, Quiet, Refresh, examples, takes
+from codemode.cli.options import JsonFlag, Manifest, Refresh, examples, takes
 from codemode.cli.status import ExitStatus
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ class SmokeOptions(NamedTuple):
     refresh: Refresh = False
     json: JsonFlag = False
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the cases that pass, too.")] = False
-    quiet: Quiet = False
 
 
 @takes(SmokeOptions)

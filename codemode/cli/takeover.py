@@ -23,7 +23,7 @@ def take_over(terminal: Terminal, options: ImportOptions) -> ExitStatus:
 
     Contract: importing:write:no-overwrite, importing:report:complete
     """
-    terminal.json, terminal.quiet = options.json, options.quiet
+    terminal.json = options.json
     target = manifest_path(terminal, options.manifest) or Path(FILE_NAME)
     found = _choose(import_files(options.files, target.absolute().parent), options.only)
     if not options.show:

@@ -28,7 +28,6 @@ def check_cells(terminal: Terminal, options: SmokeOptions) -> ExitStatus:
     Contract: smoke:status:exit, smoke:json:one-document
     """
     terminal.json = options.json
-    terminal.speak(options.quiet, options.verbose)
     cases = _gather(terminal, options)
     first = spawn_first()  # the engine starts while all the rest is loaded
     began = time.monotonic()

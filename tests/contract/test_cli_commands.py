@@ -452,9 +452,9 @@ def test_a_cell_that_ends_otherwise_is_no_working_engine(
 # Completion
 
 
-def context_of(**params: Json) -> typer.Context:
+def context_of(command: str = "trace", **params: Json) -> typer.Context:
     """A command line as far as it is typed: what completers read of it."""
-    child: Any = type("Context", (), {"params": params, "parent": None})()
+    child: Any = type("Context", (), {"params": params, "parent": None, "info_name": command})()
     return child
 
 
@@ -467,6 +467,16 @@ def test_completers_offer_what_begins_like_the_word(codemode: Callable[..., Done
     assert complete_tool(context_of(manifest=CELLS), "client:app:ad")[0][0] == "client:app:adapted"
     assert complete_server(context_of(manifest=CELLS), "") == []
     assert complete_words("ab", "ac", "b")("a") == ["ab", "ac"]
+
+
+@requirement("cli:completion:words")
+def test_a_command_is_offered_the_runs_that_it_can_use(store: SqliteStore) -> None:
+    ended, waiting, running = (begin(store) for _ in range(3))
+    suspend(store, waiting)
+    store.finish(ended, "failed", None, "Error: x", [RunEnded(ended, 1040.0, "failed", None, "Error: x", 40.0)])
+
+    offered = {name: [run for run, _ in complete_run(context_of(name), "")] for name in ("wait", "abort", "trace")}
+    assert offered == {"wait": [waiting], "abort": [running, waiting], "trace": [running, waiting, ended]}
 
 
 @requirement("cli:completion:words")

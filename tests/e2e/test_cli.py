@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -662,6 +663,28 @@ def test_a_shell_completes_commands_options_and_their_words(offered) -> None:
     assert offered("codemode run --language t") == ["typescript"]
     assert offered("codemode debug-payload --provider ") == list(PROVIDERS)
     assert offered("codemode debug-payload --level ") == list(LEVELS)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="this machine has no bash")
+@requirement("cli:completion:colons")
+def test_bash_itself_completes_an_id_over_its_colons(environment: dict[str, str], tmp_path: Path) -> None:
+    """Bash calls the function that its own script defines, with the words split as bash splits them."""
+    command = tmp_path / "codemode"
+    command.write_text(f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    typed = f"codemode catalog -m {CELLS} describe client:app:ad"
+    words = f"codemode catalog -m {CELLS} describe client : app : ad"
+    script = (
+        f'PATH={tmp_path}:$PATH; eval "$(_CODEMODE_COMPLETE=source_bash codemode)"; COMP_LINE="{typed}"; '
+        f"COMP_WORDS=({words}); COMP_CWORD=9; _codemode_completion codemode; "
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        timeout=BOUND_S, check=False,
+    )  # fmt: skip
+
+    assert (done.stdout.split(), done.stderr) == (["adapted", "add"], "")
 
 
 @requirement("cli:completion:words")

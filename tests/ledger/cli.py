@@ -34,6 +34,7 @@ REQUIREMENTS = {
         "doctor tries engine, store, manifest, tools and servers, says what to fix, and ends with 1 on a failure.",
     ),
     "cli:completion:words": ("issue 6", "A shell completes commands, options, run ids, tool ids and server names."),
+    "cli:completion:colons": ("ours", "bash completes an id over its colons, at which it splits what is typed."),
     "cli:help:examples": ("issue 6", "The help of every command ends with examples."),
     "cli:start:no-rich": ("issue 6", "A command whose output is no terminal never loads rich."),
     "cli:run:clamped": ("ours", "A limit flag that is out of range is said on stderr, with what is used instead."),

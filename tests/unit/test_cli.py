@@ -176,12 +176,15 @@ def test_a_tuple_of_options_becomes_a_signature_with_all_limit_flags() -> None:
     flags = {get_args(parameters[limit.name].annotation)[1].default for limit in LIMITS}
 
     assert list(parameters)[:3] == ["ctx", "name", "loud"]
+    assert list(parameters)[-2:] == ["quiet", "verbose"]
     assert {"--timeout-ms", "--memory-limit-bytes", "--max-output-bytes", "--snapshot-ttl-seconds"} <= flags
     assert command.__doc__ == "Say it."
 
     given = dict.fromkeys((limit.name for limit in LIMITS), None) | {"timeout_ms": 500}
-    command(type("Context", (), {"obj": None}), name="x", loud=True, **given)
+    terminal = terminal_of()
+    command(type("Context", (), {"obj": terminal}), name="x", loud=True, quiet=True, verbose=False, **given)
 
+    assert (terminal.quiet, terminal.verbose) == (True, False)
     assert got == [SomeOptions("x", True, {"timeout_ms": 500})]
 
 
@@ -239,7 +242,8 @@ def test_progress_says_nothing_in_a_pipe_or_when_quiet() -> None:
     ("arguments", "message"),
     [
         (["rnu"], "No such command 'rnu'. Did you mean 'run'?"),
-        (["run", "--timeout"], "No such option: --timeout"),
+        (["run", "--timeout"], "No such option: --timeout. Did you mean '--timeout-ms'?"),
+        (["run", "--zzzzzzzz"], "No such option: --zzzzzzzz\n"),
         (["run", "--timeout-ms", "soon"], "Invalid value for '--timeout-ms'"),
         (["run", "a.js", "b.js"], "unexpected extra argument"),
         (["catalog", "describe"], "Missing argument 'TOOL'"),

@@ -162,3 +162,10 @@ def test_a_command_is_built_once_and_alone() -> None:
 
     assert group.get_command(context, "doctor") is first
     assert list(group.commands) == ["doctor"]
+
+
+@requirement("cli:quiet:errors-only", "cli:verbose:events")
+def test_every_command_takes_quiet_and_verbose() -> None:
+    for command in leaves():
+        taken = {option for parameter in command.params for option in parameter.opts}
+        assert {"-q", "--quiet", "-v", "--verbose"} <= taken, command.name
