@@ -34,8 +34,8 @@ def render_lint(report: Mapping[str, Json], *, every: bool) -> RenderableType:
             )
             parts.append(line)
     for total in () if every else rule_sums(report):
-        head = Text.assemble(_MARKS["warning"], (f"{total.provider} {total.rule}", "bold"), f", {total.where}: ")
-        parts.append(Text.assemble(head, f"{total.says}. ", (total.fix, "dim")))
+        head = Text.assemble(_MARKS["warning"], (f"{total.provider} {total.rule}", "bold"), f", {total.where}")
+        parts.append(Text.assemble(head, f"\n    {total.says}.\n", (f"    {total.fix}", "dim")))
     return Group(*parts, *(Text(line) for line in verdict_lines(report, every=every)))
 
 

@@ -333,7 +333,7 @@ def test_on_a_terminal_errors_are_red_warnings_yellow_and_advice_dim() -> None:
     shown = drawn(render_lint(build_lint(named(bad), ("openai",)), every=True))
     summed = drawn(render_lint(build_lint(named(bad), ("openai",)), every=False))
 
-    assert "\x1b[33m! \x1b[0m\x1b[1mopenai strict-closed\x1b[0m, client:app:bad: " in summed
+    assert "\x1b[33m! \x1b[0m\x1b[1mopenai strict-closed\x1b[0m, client:app:bad\n    an object without " in summed
     assert "1 warning by rule; --verbose shows each" in summed
     assert "\x1b[1;31m✗ \x1b[0m" in shown
     assert "\x1b[33m! \x1b[0m" in shown
