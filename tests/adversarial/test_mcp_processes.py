@@ -11,7 +11,8 @@ from codemode.core.redact import Redactor
 from codemode.mcp.connections import McpServers
 from codemode.mcp.shared import SharedServers
 from tests.requirements import requirement
-from tests.support.mcp import connection_of, define, eventually, is_running, odd, servers_of, shelf
+from tests.support.mcp import connection_of, define, eventually, odd, servers_of, shelf
+from tests.support.processes import is_running
 
 _HOST = """
 import asyncio, sys

@@ -23,11 +23,12 @@ from tests.support.mcp import (
     call,
     connection_of,
     eventually,
-    is_running,
+    noted,
     odd,
     servers_of,
     text_of,
 )
+from tests.support.processes import is_running
 
 HELLO = "return (await MCP.odd.hello()).content[0].text"
 
@@ -132,17 +133,19 @@ async def test_servers_that_are_defined_differently_are_not_mixed(
 @requirement("mcp:sharing:own-requests")
 async def test_a_session_that_aborts_cancels_its_own_call_and_no_other(tmp_path: Path) -> None:
     """The server hears of one cancellation, and the other session's call goes on until its own abort."""
-    manifest = _manifest(tmp_path / "shop", "never_answers_a_call")
+    log = tmp_path / "log"
+    manifest = _manifest(tmp_path / "shop", "never_answers_a_call", str(log))
     events: list[list[Event]] = [[], []]
     async with _sessions(manifest, manifest, heard=events) as (first, second):
         running = [asyncio.create_task(each.exec("return await MCP.odd.wait()")) for each in (first, second)]
-        await eventually(lambda: all(any(isinstance(event, CallStarted) for event in heard) for heard in events))
+        await eventually(lambda: noted(log, '"tools/call"') == 2)  # both are with the server now
         cancelled = "return JSON.parse((await MCP.odd.cancelled()).content[0].text).length"
         ended = []
-        for session, heard, run in zip((first, second), events, running, strict=True):
+        for number, (session, heard, run) in enumerate(zip((first, second), events, running, strict=True), 1):
             session.abort(next(event.run_id for event in heard if isinstance(event, CallStarted)))
             result = await run
             assert isinstance(result, Failed)
+            await eventually(lambda told=number: noted(log, "notifications/cancelled") >= told)
             ended.append((result.code, await _value(second, cancelled), running[1].done()))
 
     assert ended == [("aborted", 1, False), ("aborted", 2, True)]
@@ -274,11 +277,12 @@ async def test_what_is_closed_for_all_opens_no_more(tmp_path: Path) -> None:
 
 async def test_runs_of_sessions_over_one_server_end_each_for_itself(tmp_path: Path) -> None:
     """Closing a session while another's call is on its way does not touch that call."""
-    manifest = _manifest(tmp_path / "shop", "never_answers_a_call")
+    log = tmp_path / "log"
+    manifest = _manifest(tmp_path / "shop", "never_answers_a_call", str(log))
     heard: list[Event] = []
     async with _sessions(manifest, heard=[heard]) as (first,):
         running = asyncio.create_task(first.exec("return await MCP.odd.wait()"))
-        await eventually(lambda: any(isinstance(event, CallStarted) for event in heard))
+        await eventually(lambda: noted(log, '"tools/call"') == 1)
         async with _open(manifest, beside=first) as second:
             await _value(second, "return await MCP.odd.cancelled()")
         assert not any(isinstance(event, RunEnded) for event in heard)
