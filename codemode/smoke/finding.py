@@ -19,7 +19,7 @@ def gather_cases(paths: Iterable[str], manifest: Path | None, wanted: str = "") 
     Args:
         paths: Files and folders as given.
         manifest: Whose tools all of them get; None for what each file says, else the nearest one.
-        wanted: A part of the names, or a glob for them; "" for all.
+        wanted: A part of the names, or a glob for them or for what stands behind a slash; "" for all.
 
     Raises:
         InvalidInput: Nothing is there, a file cannot be used, or no name is as wanted.
@@ -32,12 +32,18 @@ def gather_cases(paths: Iterable[str], manifest: Path | None, wanted: str = "") 
         for file in files
         for case in (load_list(file, manifest) if file.suffix == ".toml" else [load_cell(file, manifest)])
     ]
-    pattern = wanted if any(mark in wanted for mark in "*?[") else f"*{wanted}*"
-    kept = [case for case in cases if fnmatch.fnmatchcase(case.name.lower(), pattern.lower())]
+    kept = [case for case in cases if _is_wanted(case.name.lower(), wanted.lower())]
     if not kept:
         near = did_you_mean(wanted, [case.name for case in cases])
         raise InvalidInput(f'none of the {len(cases)} cases has "{wanted}" in its name.{near}')
     return kept
+
+
+def _is_wanted(name: str, wanted: str) -> bool:
+    if not any(mark in wanted for mark in "*?["):
+        return wanted in name
+    tails = (name[at + 1 :] for at, char in enumerate(name) if char == "/")
+    return any(fnmatch.fnmatchcase(part, wanted) for part in (name, *tails))
 
 
 def _find_files(path: Path) -> list[Path]:
