@@ -163,6 +163,8 @@ def load_manifest(path: Path | None) -> Manifest:
 def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise InvalidConfig(f"there is no manifest {path}; name another, or codemode init writes one.") from error
     except OSError as error:
         raise InvalidConfig(f"cannot read the manifest {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:

@@ -62,7 +62,7 @@ def report_of_result(result: Mapping[str, Json], source: str = "", name: str = "
     line, column = (int(positions[-1][1]), int(positions[-1][2] or 0)) if positions else (0, 0)
     place = f"{printable(name)}:{positions[-1][0].partition(':')[2]}" if positions else ""
     if positions:
-        what = what.removesuffix(f" ({positions[-1][0]})")
+        what = what.replace(f" ({positions[-1][0]})", "", 1)  # the place has a line of its own
     return ErrorReport(what, code, place, _excerpt(source, line, column), _ADVICE.get(code, ""))
 
 

@@ -301,6 +301,14 @@ def test_a_yield_is_called_one() -> None:
     assert plain.status_line(waiting(reason="yield")) == "waiting: it yielded, 1.2 s so far"
 
 
+@requirement("cli:errors:layout")
+def test_the_place_of_an_error_has_a_line_of_its_own_and_no_other() -> None:
+    failed = {"status": "failed", "error": "no `import` here (cell.js:1:3); use tools", "code": "module_access_denied"}
+    report = report_of_result(failed, "a\n", "x.js")
+
+    assert (report.what, report.place) == ("no `import` here; use tools", "x.js:1:3")
+
+
 def test_the_telemetry_panel_leaves_out_what_never_happened() -> None:
     assert_golden("render/telemetry.txt", drawn(render_telemetry(TELEMETRY)) + "\n")
     assert "snapshots" not in drawn(render_telemetry(fold(())))
