@@ -166,7 +166,9 @@ def test_a_parser_that_the_bundler_does_not_know_is_refused(tmp_path: Path) -> N
     bundler = root / GUEST / "bundle.mjs"
     script = bundler.read_text(encoding="utf-8")
     assert script.count('"if (tsIsStartOfFunctionType())"') == 1
-    bundler.write_text(script.replace('"if (tsIsStartOfFunctionType())"', '"if (of(another, version))"'), encoding="utf-8")
+    bundler.write_text(
+        script.replace('"if (tsIsStartOfFunctionType())"', '"if (of(another, version))"'), encoding="utf-8"
+    )
     done = run(sys.executable, "hatch_build.py", cwd=root, env=dict(os.environ))
 
     assert (done.returncode, done.stdout) == (1, "")
