@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 0.4  # nobody wonders before that
 _REDRAWS_PER_S = 8
+_PREPARING, _RUNNING = "starting servers and tools", "running"  # of a cell
 _MARKS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Progress:
     """Follows a run's events; use it as a context manager around the wait for its result."""
 
-    def __init__(self, terminal: Terminal, doing: str = "running") -> None:
+    def __init__(self, terminal: Terminal, doing: str = _PREPARING) -> None:
         """Begin with nothing open; `doing` is what to say until something is."""
         self._terminal = terminal
         self._doing = doing
@@ -52,7 +53,8 @@ class Progress:
                 self._live.stop()
 
     def follow(self, event: Mapping[str, Json]) -> None:
-        """Take one event of the run, as `core.events.to_json` writes it."""
+        """Take one event of the run, as `core.events.to_json` writes it; from the first on, the cell runs."""
+        self._doing = _RUNNING
         match event["event"]:
             case "call_started":
                 label = str(event["tool_id"] or event["method"])

@@ -201,7 +201,7 @@ def test_the_versions_name_engine_parsers_and_libraries() -> None:
 
 def test_the_progress_line_names_open_calls_with_their_time() -> None:
     progress = Progress(terminal_of())
-    assert progress.line().startswith("running, ")
+    assert progress.line().startswith("starting servers and tools, ")
 
     for id_, tool in enumerate(["a:b:quote", None, "a:b:x", "a:b:y"], 1):
         progress.follow({"event": "call_started", "call_id": id_, "method": "timer", "tool_id": tool})
@@ -213,6 +213,9 @@ def test_the_progress_line_names_open_calls_with_their_time() -> None:
         progress.follow({"event": "call_settled", "call_id": id_})
     progress.follow({"event": "turn_measured"})
     assert progress.line().startswith("1 open call: a:b:y ")
+
+    progress.follow({"event": "call_settled", "call_id": 4})
+    assert progress.line().startswith("running, ")
 
 
 def test_progress_is_drawn_on_a_terminal_after_a_moment_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
