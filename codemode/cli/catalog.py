@@ -91,7 +91,7 @@ class DiffOptions(NamedTuple):
 
 
 def _listing(terminal: "Terminal", options: ListOptions) -> ExitStatus:
-    """List every tool of the catalog with where it came from, and what is wrong."""
+    """List what a cell can reach, where it came from, what is wrong."""
     from codemode.cli.listing import build_listing, load_toolbox
     from codemode.cli.show import show_catalog
 
@@ -106,7 +106,10 @@ def _listing(terminal: "Terminal", options: ListOptions) -> ExitStatus:
 
 @takes(SearchOptions)
 def search(terminal: "Terminal", options: SearchOptions) -> ExitStatus:
-    """Rank the tools that a query means, best first, as tools.search does in a cell."""
+    """Rank the tools that a query means, best first.
+
+    As tools.search does in a cell, but with the tools of MCP servers.
+    """
     from codemode.cli.listing import build_ranking, load_toolbox
     from codemode.cli.show import show_ranking
 
@@ -125,7 +128,7 @@ def search(terminal: "Terminal", options: SearchOptions) -> ExitStatus:
 
 @takes(DescribeOptions)
 def describe(terminal: "Terminal", options: DescribeOptions) -> ExitStatus:
-    """Show one tool: what it does, how a cell calls it, and what it takes."""
+    """Show one tool: what it does, how it is called, what it takes."""
     from codemode.cli.listing import build_calls, build_tool, find_tool, load_toolbox
     from codemode.cli.show import show_tool
 
@@ -142,7 +145,10 @@ def describe(terminal: "Terminal", options: DescribeOptions) -> ExitStatus:
 
 @takes(TypesOptions)
 def types(terminal: "Terminal", options: TypesOptions) -> ExitStatus:
-    """Print the TypeScript declarations of the MCP servers, as API.read gives them in a cell."""
+    """Print the TypeScript declarations of the MCP servers.
+
+    As API.read gives them in a cell.
+    """
     from codemode.cli.listing import find_declarations, load_toolbox
     from codemode.cli.show import show_declarations
 
@@ -160,10 +166,11 @@ def types(terminal: "Terminal", options: TypesOptions) -> ExitStatus:
 
 @takes(LintOptions)
 def lint(terminal: "Terminal", options: LintOptions) -> ExitStatus:
-    """Check each tool's schema against what providers take, where tools are exposed directly.
+    """Check each tool's schema against what providers take.
 
-    An error is a schema that a provider refuses in any form, and ends with status 1; a warning one
-    that OpenAI refuses in strict mode, or Gemini in its OpenAPI form. Warnings are summed up by rule.
+    That is for direct exposure: with code mode on a model gets exec and wait alone. An error is a schema that a
+    provider refuses in any form, and ends with status 1; a warning one that OpenAI refuses in strict mode, or Gemini
+    in its OpenAPI form. Warnings are summed up by rule.
     """
     from codemode.cli.catalog_lint import build_lint, parse_linted
     from codemode.cli.listing import load_toolbox
@@ -181,7 +188,10 @@ def lint(terminal: "Terminal", options: LintOptions) -> ExitStatus:
 
 @takes(DiffOptions)
 def diff(terminal: "Terminal", options: DiffOptions) -> ExitStatus:
-    """Compare the catalog with a saved one, field by field; ends with status 1 where they differ."""
+    """Compare the catalog with a saved one, field by field.
+
+    Ends with status 1 where they differ.
+    """
     from codemode.cli.catalog_diff import compare, load_saved
     from codemode.cli.listing import build_listing, load_toolbox
     from codemode.cli.show import show_diff

@@ -169,3 +169,12 @@ def test_every_command_takes_quiet_and_verbose() -> None:
     for command in leaves():
         taken = {option for parameter in command.params for option in parameter.opts}
         assert {"-q", "--quiet", "-v", "--verbose"} <= taken, command.name
+
+
+def test_no_summary_of_a_command_is_cut() -> None:
+    context = context_of(terminal=False)
+    catalog = GROUP.get_command(context, "catalog")
+    page = catalog.get_help(typer.Context(catalog, info_name="catalog", parent=context))
+
+    assert "\n  describe  Show one tool: what it does, how it is called, what it takes.\n" in page
+    assert "..." not in page.partition("Commands:")[2]
