@@ -22,9 +22,10 @@ from typing import NamedTuple
 
 from codemode.core.errors import RuntimeUnavailable
 from codemode.core.limits import GUEST_STACK_BYTES
+from codemode.sandbox.exports import Exports
 from codemode.sandbox.leftovers import PREFIXES, UNFINISHED, note_use
 from codemode.sandbox.snapshot import Base, split
-from codemode.sandbox.wasm import Exports, Instance, Machine, TrapError, native_library
+from codemode.sandbox.wasm import Instance, Machine, TrapError, native_library
 
 _FORMAT = "1"  # raise it when the layout of an image or of a snapshot changes
 _BUILD_MEMORY_BYTES = 128 << 20

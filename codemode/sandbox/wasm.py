@@ -3,7 +3,7 @@
 `Machine` is the compiled guest engine with its host imports on one linker, made once per
 process. `Instance` is one instantiation with a memory of its own. Calls go through
 `wasmtime_func_call_unchecked`: a tenth of the price of `wasmtime.Func`, with the caller
-answering for the types; `EXPORTS` below is where it does.
+answering for the types; `sandbox/exports.py` is where it does.
 
 The six `env` imports are answered here or by the `Host` that the running instance belongs
 to; the WASI ones give time and randomness and refuse everything else. None opens anything.
@@ -22,9 +22,9 @@ from wasmtime import _ffi as ffi
 
 from codemode.core.errors import RuntimeUnavailable
 from codemode.core.limits import WASM_STACK_BYTES
+from codemode.sandbox.exports import EXPORTS, SHAPES, SLOT_WORDS, Bound, Exports
 
 PAGE_BYTES = 65_536
-_SLOT_WORDS = 4
 _WASI = "wasi_snapshot_preview1"
 _BADF = 8  # WASI: no such descriptor
 _pointer = ctypes.c_void_p
@@ -32,42 +32,6 @@ _pointer = ctypes.c_void_p
 _call_unchecked = ctypes.PYFUNCTYPE(_pointer, _pointer, _pointer, _pointer, ctypes.c_size_t, _pointer)(
     ("wasmtime_func_call_unchecked", ffi.dll)
 )
-
-Bound = Callable[..., int]  # an export of an instance, ready to be called
-
-# name → number of 32-bit arguments; each export used returns one 32-bit value or nothing
-EXPORTS = {
-    "_initialize": 0,
-    "qjs_init": 0,
-    "qjs_eval": 4,
-    "qjs_call": 4,
-    "qjs_new_string": 2,
-    "qjs_get_string_len": 2,
-    "qjs_free_cstring": 1,
-    "qjs_free_value": 1,
-    "qjs_get_value_ptr": 1,
-    "qjs_get_prop_uint32": 2,
-    "qjs_get_undefined": 0,
-    "qjs_is_exception": 1,
-    "qjs_is_function": 1,
-    "qjs_is_uncatchable_error": 1,
-    "qjs_get_exception": 0,
-    "qjs_promise_state": 1,
-    "qjs_promise_result": 1,
-    "qjs_execute_pending_job": 0,
-    "qjs_run_gc": 0,
-    "qjs_get_allocated_size": 0,
-    "qjs_set_memory_limit": 1,
-    "qjs_set_max_stack_size": 1,
-    "qjs_set_interrupt_handler": 1,
-    "qjs_set_promise_rejection_handler": 1,
-    "qjs_get_runtime_ptr": 0,
-    "qjs_get_context_ptr": 0,
-    "qjs_set_runtime_and_context": 2,
-    "malloc": 1,
-    "calloc": 2,
-    "free": 1,
-}
 
 
 def native_library() -> str:
@@ -316,11 +280,11 @@ class Instance:
     def _bind(self, name: str) -> Bound:
         func = self._export(name).of.func
         slots = max(EXPORTS[name], 1)
-        words = (ctypes.c_int32 * (slots * _SLOT_WORDS))()  # argument and result slots of 16 bytes, as plain words
+        words = (ctypes.c_int32 * (slots * SLOT_WORDS))()  # argument and result slots of 16 bytes, as plain words
         self._kept += (func, words)
         context = ctypes.cast(self._context, _pointer).value
         fixed = (context, ctypes.addressof(func), ctypes.addressof(words), slots, ctypes.addressof(self._trap))
-        return _SHAPES[EXPORTS[name]](partial(_call_unchecked, *fixed), words, self._trap, self._fail)
+        return SHAPES[EXPORTS[name]](partial(_call_unchecked, *fixed), words, self._trap, self._fail)
 
     def _fail(self, error: int | None) -> NoReturn:
         if error:
@@ -329,77 +293,3 @@ class Instance:
         raised = ctypes.cast(self._trap[0], ctypes.POINTER(ffi.wasm_trap_t))
         self._trap[0] = 0
         raise TrapError(wasmtime.Trap._from_ptr(raised).message.splitlines()[-1])  # noqa: SLF001 takes ownership
-
-
-class Exports:
-    """The exports of an instance as functions of 32-bit numbers, each bound when it is first used.
-
-    A function returns a 32-bit number, 0 where it has no result, and raises `TrapError` if the code traps.
-    """
-
-    def __init__(self, bind: Callable[[str], Bound]) -> None:
-        """Begin with none; `bind` makes one that `EXPORTS` knows."""
-        self._bind = bind
-
-    def __getattr__(self, name: str) -> Bound:
-        if name not in EXPORTS:
-            raise AttributeError(name)
-        bound = self._bind(name)
-        setattr(self, name, bound)
-        return bound
-
-    def forget(self) -> None:
-        """Let go of all: each holds the instance."""
-        self.__dict__.clear()
-
-
-# One shape for each number of arguments: a loop over them would cost as much as the call.
-# `run` makes the call; argument n and the result are in `words`, at n * _SLOT_WORDS and 0.
-_Run = Callable[[], int | None]
-_Fail = Callable[[int | None], NoReturn]
-
-
-def _without_arguments(run: _Run, words: Any, trap: Any, fail: _Fail) -> Bound:
-    def bound() -> int:
-        error = run()
-        if error or trap[0]:
-            fail(error)
-        return words[0]  # type: ignore[no-any-return]
-
-    return bound
-
-
-def _with_one(run: _Run, words: Any, trap: Any, fail: _Fail) -> Bound:
-    def bound(first: int) -> int:
-        words[0] = first
-        error = run()
-        if error or trap[0]:
-            fail(error)
-        return words[0]  # type: ignore[no-any-return]
-
-    return bound
-
-
-def _with_two(run: _Run, words: Any, trap: Any, fail: _Fail) -> Bound:
-    def bound(first: int, second: int) -> int:
-        words[0], words[_SLOT_WORDS] = first, second
-        error = run()
-        if error or trap[0]:
-            fail(error)
-        return words[0]  # type: ignore[no-any-return]
-
-    return bound
-
-
-def _with_four(run: _Run, words: Any, trap: Any, fail: _Fail) -> Bound:
-    def bound(first: int, second: int, third: int, fourth: int) -> int:
-        words[0], words[_SLOT_WORDS], words[2 * _SLOT_WORDS], words[3 * _SLOT_WORDS] = first, second, third, fourth
-        error = run()
-        if error or trap[0]:
-            fail(error)
-        return words[0]  # type: ignore[no-any-return]
-
-    return bound
-
-
-_SHAPES = {0: _without_arguments, 1: _with_one, 2: _with_two, 4: _with_four}
