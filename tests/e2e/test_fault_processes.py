@@ -1,4 +1,4 @@
-"""The processes of a command, each killed at each step of a run: front end and worker here, the host in the fault walk.
+"""The processes of a command: two that want one run, and each killed at each step; the host is in the fault walk.
 
 A plugin of the manifest kills them from within the host, just before a verb of the store. What comes
 of it may depend on which process is faster, so each case allows what the contract allows, and asks
@@ -28,7 +28,7 @@ approval = "ask"
 python = "killer:once"
 """
 KILLER = """
-import os, pathlib, signal
+import os, pathlib, signal, time
 from codemode.store.sqlite import SqliteStore
 
 HERE = pathlib.Path(__file__).parent
@@ -36,6 +36,8 @@ HERE = pathlib.Path(__file__).parent
 def once():
     with open(HERE / "begun", "a") as begun:
         begun.write("once\\n")
+    while (HERE / "shut").exists():
+        time.sleep(0.01)
     return "done once"
 
 def victims(kind):
@@ -178,3 +180,33 @@ def test_a_worker_killed_at_any_step_is_replaced_or_named_in_the_result(place: P
     if printed["status"] == "completed":
         assert printed["value"] == "done once"
     assert place.begun() in ("", "once\n")
+
+
+@requirement("runs:claims:concurrent", "runs:calls:dispatched-once")
+@pytest.mark.timeout(6 * BOUND_S)
+def test_of_two_waits_at_once_one_is_refused_and_the_other_goes_on(place: Place) -> None:
+    """Both would approve the same call; it runs once, for whoever claimed the run."""
+    _, first = place.run("run", "-e", CELL, *PATIENT)
+    assert isinstance(first, dict)
+    (place.folder / "shut").touch()
+    waits = [
+        subprocess.Popen(
+            [*COMMAND, "wait", first["runId"], "--approve", "1", *PATIENT], cwd=place.folder, env=place.environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    deadline = time.monotonic() + BOUND_S
+    while all(wait.poll() is None for wait in waits):  # the one that has the run cannot end: its call is shut
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    refused, goes_on = sorted(waits, key=lambda wait: wait.poll() is None)
+    out, _ = refused.communicate(timeout=BOUND_S)
+    assert (refused.returncode, json.loads(out)["code"]) == (2, "invalid_input")
+    assert "another `wait`" in json.loads(out)["error"]
+
+    (place.folder / "shut").unlink()
+
+    out, _ = goes_on.communicate(timeout=BOUND_S)
+    assert (goes_on.returncode, json.loads(out)["value"]) == (0, "done once")
+    assert place.begun() == "once\n"
