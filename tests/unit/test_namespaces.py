@@ -495,6 +495,60 @@ async def test_each_run_has_a_scope_of_its_own_but_the_cells_of_one_vm_share_the
     assert made == [runs[0], runs[1], runs[2], runs[4]]
 
 
+@requirement("namespaces:scope:once")
+async def test_a_scope_that_is_opened_before_the_first_cell_is_that_of_all_cells(pool):
+    """The first cell may begin while it is opened: then it waits for it."""
+    made: list[str] = []
+    may_end = asyncio.Event()
+
+    async def create(ctx: RunContext) -> dict:
+        made.append(ctx.run_id)
+        await may_end.wait()
+        return {"number": len(made), "list": namespace_tool("list"), "all": namespace_tool("list", lambda args: {})}
+
+    box = toolbox([LIST, UPDATE])._replace(namespaces=Namespaces([namespace(create)]))
+    async with open_test_session(pool, box) as session:
+        opening = asyncio.ensure_future(session.open_scope())
+        cell = asyncio.ensure_future(session.exec({"code": "Issues.number"}, keep=Keep()))
+        await asyncio.sleep(0)
+        may_end.set()
+        scope, written = await opening
+        result = await cell
+
+    assert isinstance(result, Completed), result
+    assert (result.value, made) == (1, [""])
+    assert json.loads(scope.namespaces)[0]["name"] == "Issues"
+    mapped = {path.replace(PATH_SEPARATOR, "."): each["mapper"] is None for path, each in written["issues"].items()}
+    assert mapped == {"Issues.list": True, "Issues.all": False}
+
+
+@requirement("namespaces:scope:once")
+async def test_a_scope_that_could_not_be_opened_is_tried_again_by_the_first_cell(pool):
+    made: list[str] = []
+
+    def create(ctx: RunContext) -> dict:
+        made.append(ctx.run_id)
+        if len(made) == 1:
+            raise RuntimeError("no desk today")
+        return {"number": len(made), "list": namespace_tool("list")}
+
+    box = toolbox([LIST, UPDATE])._replace(namespaces=Namespaces([namespace(create)]))
+    async with open_test_session(pool, box) as session:
+        with pytest.raises(InvalidConfig, match="no desk today"):
+            await session.open_scope()
+        result = await session.exec({"code": "Issues.number"}, keep=Keep())
+
+    assert isinstance(result, Completed), result
+    assert result.value == 2
+
+
+async def test_a_session_without_plugins_has_no_scope_to_open(pool):
+    async with open_test_session(pool, toolbox([LIST])) as session:
+        scope, written = await session.open_scope()
+
+    assert (json.loads(scope.namespaces), written) == ([], None)
+
+
 @requirement("namespaces:scope:before-guest")
 async def test_a_scope_that_may_not_cross_fails_the_run_before_the_cell_begins(pool):
     box = toolbox([LIST, UPDATE])._replace(namespaces=Namespaces([namespace({"raw": len})]))
