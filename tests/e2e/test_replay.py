@@ -12,7 +12,8 @@ import pytest
 from tests.requirements import requirement
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60
+PATIENCE_S = 100
+PATIENTLY = ("--timeout-ms", "60000")  # a server starts within it on a busy machine too
 SECRET = "sesame-48151623"
 MANIFEST = f"""
 [tools.codeMode]
@@ -51,7 +52,7 @@ class Folder:
 
     def run(self, *arguments: str, cwd: Path | None = None, **variables: str) -> tuple[int, dict[str, Any]]:
         done = subprocess.run(
-            [sys.executable, "-m", "codemode", *arguments, "--json"],
+            [sys.executable, "-m", "codemode", *arguments, "--json", *(PATIENTLY if arguments[0] == "run" else ())],
             cwd=cwd or self.path,
             env=self.environment | variables,
             capture_output=True,

@@ -11,7 +11,6 @@ import pytest
 from fixtures.manifests.shop import server
 from tests.requirements import requirement
 from tests.support.cells import (
-    BOUND_S,
     FIXTURES,
     ROOT,
     Cell,
@@ -96,6 +95,7 @@ def test_a_typescript_cell_prints_one_result(environment: dict[str, str], tmp_pa
     assert ran.result["telemetry"]["callCount"] == 4
 
 
+@pytest.mark.timeout(300)
 @requirement("shop:demo:ends-well")
 def test_the_demo_runs_every_cell(environment: dict[str, str]) -> None:
     """Outputs, values, telemetry and trajectory of each cell, and one run in two processes."""
@@ -106,7 +106,7 @@ def test_the_demo_runs_every_cell(environment: dict[str, str]) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=BOUND_S,
+        timeout=280,
         check=False,
     )
 
