@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from codemode.catalog import Catalog, build_catalog
 from codemode.config import CodeModeConfig
-from codemode.core.errors import InvalidConfig
+from codemode.core.errors import CodeModeError, InvalidConfig
 from codemode.core.interpolate import find_variables
 from codemode.core.limits import clamp_limits
 from codemode.core.redact import Redactor
@@ -34,6 +34,7 @@ from codemode.supervisor.spawn import Child
 
 if TYPE_CHECKING:
     from codemode.mcp.connections import McpListing
+    from codemode.mcp.servers import ServerSet
     from codemode.mcp.shared import SharedServers
     from codemode.namespaces import Namespace, Namespaces
     from codemode.recording.player import Player
@@ -124,7 +125,9 @@ async def open_toolbox(
         shared: The servers that this process is connected to; servers of its own when left out.
 
     Raises:
-        InvalidConfig: The manifest, or a server that it requires, cannot be used.
+        InvalidConfig: The manifest, or a server that it requires, cannot be used; the message is redacted.
+
+    Contract: redaction:setup:errors
     """
     redactor = Redactor(paths=((str(state_dir()), "<state>"), (str(Path.home()), "~")))
     if manifest_path is not None and is_recording(manifest_path):
@@ -134,8 +137,25 @@ async def open_toolbox(
     config = manifest.config_for(agent_id)
     policy = Policy(manifest.allow, manifest.deny, manifest.approvals, manifest.sandbox)
     async with AsyncExitStack() as stack:
-        box = _add_tools(stack, Toolbox(manifest, config, build_catalog((), policy, config.limits), policy, redactor))
-        yield _add_prompts(await _add_servers(stack, box, refresh, shared, invite))
+        box = Toolbox(manifest, config, build_catalog((), policy, config.limits), policy, redactor)
+        try:
+            box = await _fill(stack, box, refresh, shared, invite)
+        except CodeModeError as error:  # a plugin may say anything while it is loaded
+            error.args = (redactor.text(error.message),)
+            raise
+        yield box
+
+
+async def _fill(
+    stack: AsyncExitStack, box: Toolbox, refresh: bool, shared: "SharedServers | None", invite: Invite | None
+) -> Toolbox:
+    """Add tools, plugins and servers; what fills their definitions is kept secret before any of them is used."""
+    manifest, found = box.manifest, _gather_servers(box.manifest)
+    known = [*(tool.executor for tool in manifest.tools), *(hook.executor for hook in manifest.hooks)]
+    box = _add_tools(stack, _know([*known, manifest.openapi, found], box))
+    if found is not None:
+        box = await _add_servers(stack, box, found, refresh, shared or _open_servers(invite))
+    return _add_prompts(box)
 
 
 def _know(definitions: object, box: Toolbox) -> Toolbox:
@@ -175,7 +195,8 @@ def _add_tools(stack: AsyncExitStack, box: Toolbox) -> Toolbox:
     toolset = Toolset(whole, box.redactor.learn)
     stack.push_async_callback(toolset.close)
     catalog = box.catalog.extend(toolset.tools, box.policy)
-    box = box._replace(catalog=catalog, hooks=toolset.hooks, notes=brought.notes)
+    notes = tuple(map(box.redactor.text, brought.notes))
+    box = box._replace(catalog=catalog, hooks=toolset.hooks, notes=notes)
     if not brought.namespaces:
         return box
     from codemode.namespaces import Namespaces  # loaded already, with the plugins
@@ -218,18 +239,21 @@ def _open_servers(invite: Invite | None) -> "SharedServers":
     return SharedServers(sign_in=SignIn(state_dir() / "mcp", invite))
 
 
-async def _add_servers(
-    stack: AsyncExitStack, box: Toolbox, refresh: bool, shared: "SharedServers | None", invite: Invite | None
-) -> Toolbox:
-    tables = box.manifest.mcp
+def _gather_servers(manifest: Manifest) -> "ServerSet | None":
+    tables = manifest.mcp
     if not (tables.servers or tables.include):
-        return box
-    from codemode.mcp.connections import McpServers  # a cell without servers need not wait for it
-    from codemode.mcp.servers import gather_servers
+        return None
+    from codemode.mcp.servers import gather_servers  # a cell without servers need not wait for it
 
-    found = gather_servers(tables.servers, tables.include)
-    box = _know(found.specs, box)
-    servers = McpServers(found.specs, box.redactor, shared or _open_servers(invite))
+    return gather_servers(tables.servers, tables.include)
+
+
+async def _add_servers(
+    stack: AsyncExitStack, box: Toolbox, found: "ServerSet", refresh: bool, shared: "SharedServers"
+) -> Toolbox:
+    from codemode.mcp.connections import McpServers  # a cell without servers need not wait for it
+
+    servers = McpServers(found.specs, box.redactor, shared)
     stack.push_async_callback(servers.close)
     listing = await servers.tools(refresh)
     catalog = box.catalog.extend(listing.tools, box.policy)

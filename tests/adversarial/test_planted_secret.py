@@ -356,6 +356,59 @@ def test_smoke_and_the_repl_keep_it_too(place: Place) -> None:
     assert files_that_hold(place, but=("clients.json", "check.js", "wrong.js")) == []
 
 
+PLUGIN = """
+import os
+from codemode.plugins import namespace_tool
+
+SECRET = os.environ["PLANTED"]
+HOW = {how!r}
+if HOW == "import":
+    raise RuntimeError("no import with " + SECRET)
+
+def scope(context):
+    if HOW == "scope":
+        raise RuntimeError("no scope with " + SECRET)
+    return {{"key": SECRET, "go": namespace_tool("go", mapper)}}
+
+def mapper(arguments):
+    raise RuntimeError("no input with " + SECRET)
+
+def register(plugin):
+    if HOW == "register":
+        raise RuntimeError("no plugin with " + SECRET)
+    plugin.tool("bad " + SECRET, 7, description="Left out.")
+    plugin.tool("go", lambda: 1, description="Goes.")
+    plugin.namespace("planted", global_name="Planted", description="Holds it.", required_tool_names=["go"],
+                     create_scope=scope)
+"""
+
+
+@requirement("redaction:setup:errors", "redaction:planted:everywhere", "redaction:planted:files")
+@pytest.mark.parametrize("how", ["import", "register", "scope", "mapper"])
+def test_a_plugin_that_fails_with_it_does_so_in_other_words(place: Place, how: str) -> None:
+    """While it is loaded, opened or called, and in what doctor and the listings say of what was left out."""
+    (place.path / "planted_plugin.py").write_text(PLUGIN.format(how=how))
+    with (place.path / "codemode.toml").open("a") as manifest:
+        manifest.write('\n[[plugin]]\nid = "planted"\nmodule = "planted_plugin"\n')
+    (place.path / "check.js").write_text("// @flags --timeout-ms 60000\nreturn await Planted.go(Planted.key)\n")
+    cell = "return await Planted.go(Planted.key)"
+    seen = [
+        place.run("run", "--trace", "-e", cell),
+        place.run("run", "--json", "--record", "calls.jsonl", "-e", cell),
+        place.run("catalog"),
+        place.run("catalog", "--json"),
+        place.run("doctor", "--json"),
+        place.run("debug-payload"),
+        place.run("smoke", "check.js"),
+        place.run("repl", stdin=cell + "\n"),
+        place.run("trace"),
+        place.run("runs"),
+    ]
+
+    assert [where for done in seen for where in found_in(done.out + done.err, place.secret)] == []
+    assert files_that_hold(place) == []
+
+
 def files_that_hold(place: Place, but: tuple[str, ...] = ("clients.json",)) -> list[str]:
     """Return the files below the place that hold it in any spelling."""
     forms = [form.encode() for form in forms_of(place.secret) | {place.secret[:12]}]

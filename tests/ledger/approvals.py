@@ -6,7 +6,7 @@ REQUIREMENTS = {
         "A run that needs an approval ends with exit status 3 and says which command decides.",
     ),
     "approvals:run:listed": ("issue 5", "`codemode runs` names each call that awaits a person."),
-    "approvals:run:shown": ("ours", "What a call that awaits a person was asked is shown, redacted, wherever it is named."),
+    "approvals:run:shown": ("ours", "What a call was asked that awaits a person, and why, is shown with it."),
     "approvals:wait:survives": (
         "issue 5",
         "After every process was killed, `wait --approve` completes the run, and the tool ran once.",

@@ -22,7 +22,7 @@ REQUIREMENTS = {
         "issue 5",
         "doctor names each definition of a plugin or a document that is left out, and why.",
     ),
-    "doctor:namespaces:opened": ("issue 5", "doctor opens each namespace, and says which is hidden for want of a tool."),
+    "doctor:namespaces:opened": ("issue 5", "doctor opens each namespace, and says which lacks a tool."),
     "doctor:activation:reasons": (
         "contract 2",
         "doctor gives every reason that code mode is off, per agent, and for raw and tool-less requests.",

@@ -10,6 +10,10 @@ REQUIREMENTS = {
         "Once its runs have ended it is in no file: store, log, cache, recording, page.",
     ),
     "redaction:known:at-once": ("ours", "What a manifest interpolates is known before anything is used or printed."),
+    "redaction:setup:errors": (
+        "ours",
+        "What fails while a manifest is opened, a plugin too, is told without what is known as secret.",
+    ),
     "redaction:known:encoded": ("ours", "A known secret is masked in the forms that JSON, URLs and HTML give it."),
     "redaction:known:cut": ("ours", "What is left of a known secret where a text was cut is masked too."),
 }

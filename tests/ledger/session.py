@@ -60,7 +60,7 @@ REQUIREMENTS = {
         "contract 3",
         "Hooks see the outer exec with `code_mode_exec` and its language, and may block it.",
     ),
-    "session:hooks:deadline": ("contract 4", "A hook that hangs over a cell costs no more than the deadline of its exec."),
+    "session:hooks:deadline": ("contract 4", "A hook that hangs over a cell is left at the deadline of its exec."),
     "session:hooks:alias-mirrored": ("contract 3", "If a hook rewrites one alias of the code, the other follows."),
     "session:runs:independent": ("contract 2", "Runs at the same time in one session do not see each other."),
     "output:limit:cumulative": ("contract 3", "Outputs and value are counted over the whole life of a run."),

@@ -77,7 +77,8 @@ async def check_catalog(manifest_path: Path | None) -> list[Check]:
             notes = [Check("catalog", "warning", f"{note.tool_id}: {note.text}") for note in box.catalog.notes]
             left_out = [Check("catalog", "warning", note) for note in box.notes]
             namespaces = await check_namespaces(box)
-            return [*check_servers(box), *left_out, *notes, *namespaces, *check_activation(box)]
+            checks = [*check_servers(box), *left_out, *notes, *namespaces, *check_activation(box)]
+            return [check._replace(says=box.redactor.text(check.says)) for check in checks]
     except CodeModeError as error:
         return [Check("catalog", "failed", error.message, "Correct what the message names.")]
 
