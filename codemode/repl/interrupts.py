@@ -31,8 +31,10 @@ class Interrupts:
         try:
             yield
         finally:
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the loop lets it raise for a moment
             loop.remove_signal_handler(signal.SIGINT)
             signal.signal(signal.SIGINT, _ignore)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     @contextmanager
     def raising(self) -> Iterator[None]:

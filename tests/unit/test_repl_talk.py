@@ -616,6 +616,17 @@ async def test_between_the_phases_ctrl_c_does_nothing_and_afterwards_what_it_did
     assert signal.getsignal(signal.SIGINT) is before
 
 
+async def test_ctrl_c_at_the_very_end_of_a_wait_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop gives the signal back to Python, which would raise, a moment before it is ours again."""
+    loop = asyncio.get_running_loop()
+    give_back = loop.remove_signal_handler
+    monkeypatch.setattr(
+        loop, "remove_signal_handler", lambda number: (give_back(number), signal.raise_signal(signal.SIGINT))
+    )
+    with Interrupts() as interrupts, interrupts.calling(lambda: None):
+        pass
+
+
 async def test_the_line_tells_of_open_calls_and_is_taken_away_before_anything_is_printed() -> None:
     record, stream = Record(clock=lambda: 10.0), io.StringIO()
     ticker = Ticker(record, stream, clock=lambda: 12.5)
