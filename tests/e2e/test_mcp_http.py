@@ -11,7 +11,7 @@ from codemode.core.errors import NestedToolFailed
 from codemode.core.redact import Redactor
 from codemode.mcp.failures import ServerFailure
 from tests.requirements import requirement
-from tests.support.http_servers import Recorded, build_shop, serve
+from tests.support.http_servers import Recorded, build_shop, serve, take_port
 from tests.support.mcp import CONTEXT, call, call_listed, define, servers_of, shelf
 
 
@@ -145,15 +145,18 @@ async def test_a_session_that_the_server_forgot_is_begun_anew(tmp_path: Path) ->
 async def test_a_server_that_went_away_rejects_and_its_return_is_noticed(tmp_path: Path) -> None:
     """Another server at the same address, later."""
     async with AsyncExitStack() as first:
-        base = await first.enter_async_context(serve(build_shop().streamable_http_app()))
+        held = first.enter_context(take_port())
+        port = held.getsockname()[1]
+        server = await first.enter_async_context(AsyncExitStack())
+        base = await server.enter_async_context(serve(build_shop().streamable_http_app(), port))
         async with servers_of(define("shop", {"url": f"{base}/mcp"}), cache=tmp_path) as servers:
             listing = await servers.tools()
-            await first.aclose()
+            await server.aclose()
             with pytest.raises(NestedToolFailed, match=r"cannot be reached: .* during tools/call"):
                 await call_listed(servers, listing, "shop.price", {"item": "tea"})
             with pytest.raises(NestedToolFailed, match="cannot be reached: "):
                 await call_listed(servers, listing, "shop.price", {"item": "tea"})
-            async with serve(build_shop().streamable_http_app(), int(base.rpartition(":")[2])):
+            async with serve(build_shop().streamable_http_app(), port):
                 price = await call_listed(servers, listing, "shop.price", {"item": "tea"})
 
     assert price["structuredContent"] == {"result": 3}

@@ -23,7 +23,7 @@ from codemode.mcp.shared import SharedServers
 from codemode.mcp.signin import HOW_TO_SIGN_IN, SignIn
 from tests.requirements import requirement
 from tests.support.cells import clean_environment, run_command
-from tests.support.http_servers import Recorded, build_shop, serve
+from tests.support.http_servers import Recorded, build_shop, serve, take_port
 from tests.support.mcp import call_listed, define, eventually
 from tests.support.oauth_server import Browser, Doorkeeper, guarded_shop
 from tests.support.terminal import run_in_terminal
@@ -172,7 +172,10 @@ async def test_a_sign_in_that_was_taken_back_rejects_the_call_and_is_asked_for_a
             with pytest.raises(NestedToolFailed, match="asks for a sign-in; run `codemode catalog --refresh`"):
                 await call_listed(servers, listing, "shop.price", TEA)
             visits = len(browser.visits)
-        listing = await _listed(tmp_path, url, browser)
+            (client,) = door.clients.values()
+            assert client.redirect_uris
+        with take_port(client.redirect_uris[0].port or 0):
+            listing = await _listed(tmp_path, url, browser)
         await browser.rest()
 
     assert (visits, len(browser.visits), listing.failures) == (1, 2, ())
@@ -199,9 +202,8 @@ async def test_a_port_that_is_taken_means_a_new_registration(tmp_path: Path) -> 
 @requirement("mcp:auth:spellings")
 async def test_a_client_that_was_registered_by_hand_is_used(tmp_path: Path) -> None:
     """With its secret, its scopes and its port; the secret is a variable's."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    held = take_port()
+    port = held.getsockname()[1]
     door = Doorkeeper()
     door.clients["me"] = OAuthClientInformationFull(
         client_id="me",
@@ -211,7 +213,8 @@ async def test_a_client_that_was_registered_by_hand_is_used(tmp_path: Path) -> N
     )
     wanted = {"clientId": "me", "clientSecret": "keep-it-quiet", "callbackPort": port}
     async with guarded_shop(door) as url:
-        listing = await _listed(tmp_path, url, Browser(), oauth=wanted)
+        with held:
+            listing = await _listed(tmp_path, url, Browser(), oauth=wanted)
         with socket.create_server(("127.0.0.1", port)):
             (failure,) = (await _listed(tmp_path / "other", url, Browser(), oauth=wanted)).failures
 
@@ -321,7 +324,7 @@ async def test_tokens_and_headers_from_variables_reach_a_server_that_demands_the
 
 _BROWSER = """
 import sys, httpx2
-print("a browser's noise", httpx2.get(sys.argv[1], follow_redirects=True).text)
+print("a browser's noise", httpx2.get(sys.argv[1], follow_redirects=True, timeout=60).text)
 """
 
 
@@ -339,6 +342,7 @@ async def test_the_command_line_signs_in_where_a_person_types_and_says_so_where_
     }
     environment.pop("CI", None)
     cell = ["run", "-e", "return (await MCP.shop.price({item: 'tea'})).structuredContent.result", "--json"]
+    cell += ["--timeout-ms", "60000"]
     door = Doorkeeper()
     async with guarded_shop(door) as url:
         manifest.write_text(f'[mcp.servers.shop]\nurl = "{url}"\n', encoding="utf-8")

@@ -55,12 +55,22 @@ class Recorded:
         await self._app(scope, receive, send)
 
 
+def take_port(port: int = 0) -> socket.socket:
+    """Take a port of the loopback, a free one if none is given, without listening there.
+
+    While it is held nobody is given this port, and who asks for it by its number, as `serve` or a
+    program under test, can still listen there: on Linux, where neither listens yet.
+    """
+    taken = socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    taken.bind(("127.0.0.1", port))
+    return taken
+
+
 @asynccontextmanager
 async def serve(app: App, port: int = 0) -> AsyncIterator[str]:
     """Serve an app on a port of the loopback, a free one if none is given; gives its address."""
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", port))
+    listener = take_port(port)
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     async with asyncio.timeout(60):

@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +20,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
 
-from tests.support.http_servers import serve
+from tests.support.http_servers import serve, take_port
 
 
 class Doorkeeper:
@@ -106,9 +105,8 @@ class Doorkeeper:
 @asynccontextmanager
 async def guarded_shop(door: Doorkeeper) -> AsyncIterator[str]:
     """Serve a shop that asks for a sign-in at `door`; gives the address of its MCP endpoint."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    held = take_port()
+    port = held.getsockname()[1]
     base = AnyHttpUrl(f"http://127.0.0.1:{port}")
     settings = AuthSettings(
         issuer_url=base,
@@ -123,8 +121,9 @@ async def guarded_shop(door: Doorkeeper) -> AsyncIterator[str]:
         """Say what an item costs."""
         return {"tea": 3}[item]
 
-    async with serve(shop.streamable_http_app(), port):
-        yield f"{base}mcp"
+    with held:
+        async with serve(shop.streamable_http_app(), port):
+            yield f"{base}mcp"
 
 
 class Browser:
@@ -142,7 +141,7 @@ class Browser:
         self._pending.append(asyncio.run_coroutine_threadsafe(self._visit(url), self._loop))
 
     async def _visit(self, url: str) -> None:
-        async with httpx2.AsyncClient(follow_redirects=True) as client:
+        async with httpx2.AsyncClient(follow_redirects=True, timeout=60) as client:
             self.pages.append((await client.get(url)).text)
 
     async def rest(self) -> None:
