@@ -5,8 +5,10 @@ they can never disagree. Every event names its run and its moment (Unix millisec
 `EVENT_TYPES` maps the wire name to the type; `to_json` and `event_from_json` are inverse.
 """
 
+import json
 from typing import Any, Literal, NamedTuple
 
+from codemode.core.jsontext import build_encoder
 from codemode.core.types import Json
 
 
@@ -141,6 +143,8 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "run_ended": RunEnded,
 }
 _NAMES = {kind: name for name, kind in EVENT_TYPES.items()}
+_encode = build_encoder(ascii_only=True, allow_nan=True)
+Entry = Event | str  # of a log: an event, or its line
 
 
 def to_json(event: Event) -> dict[str, Json]:
@@ -158,3 +162,23 @@ def event_from_json(row: dict[str, Json]) -> Event:
     fields = dict(row)
     event: Event = EVENT_TYPES[fields.pop("event")](**fields)
     return event
+
+
+def to_line(event: Event) -> str:
+    """Return an event as `[name, field, …]`, which is how logs keep it.
+
+    Half the size and twice as fast as with the names of its fields, and this is on the path of every
+    nested call. A new field goes to the end of its event and has a default; anything else raises the
+    version of the store's schema.
+    """
+    return _encode((_NAMES[type(event)], *event))
+
+
+def from_lines(lines: str) -> list[Event]:
+    """Return the events of a JSON array of what `to_line` made.
+
+    Raises:
+        KeyError: It names no event of ours.
+        TypeError: Its fields are not those of the event.
+    """
+    return [EVENT_TYPES[name](*fields) for name, *fields in json.loads(lines)]

@@ -7,7 +7,7 @@ a run in batches, because a write for each would cost more than the call that it
 
 from collections.abc import Callable, Iterable, Sequence
 
-from codemode.core.events import CallStarted, Event
+from codemode.core.events import CallStarted, Entry, Event, to_line
 from codemode.core.types import Json, OutputItem
 from codemode.telemetry import Telemetry
 
@@ -17,14 +17,18 @@ Watcher = Callable[[Sequence[OutputItem]], None]
 
 
 class _Stream:
-    """The events of one run: those that the store does not have, and the figures of its agent run."""
+    """What the store does not have of one run's events, and the figures of its agent run.
 
-    __slots__ = ("telemetry", "unwritten")
+    The first `kept_up` entries are lines, and counted; the others are events as they were recorded.
+    """
+
+    __slots__ = ("kept_up", "telemetry", "unwritten")
 
     def __init__(self, telemetry: Telemetry) -> None:
         """Begin empty."""
         self.telemetry = telemetry
-        self.unwritten: list[Event] = []
+        self.kept_up = 0
+        self.unwritten: list[Entry] = []
 
 
 class Journal:
@@ -59,15 +63,35 @@ class Journal:
         stream = self._streams.get(event.run_id)
         if stream is not None:
             stream.unwritten.append(event)
-            self.count(event)
+            for listener in self.listeners:
+                listener(event)
+
+    def keep_up(self, run_id: str) -> None:
+        """Count what was recorded of a run, and make it ready for the store.
+
+        Whoever asks for either sees it done; a run does it while its worker computes, when it takes no time.
+        """
+        stream = self._streams.get(run_id)
+        if stream is not None and stream.kept_up < len(stream.unwritten):
+            self._keep_up(run_id, stream)
+
+    def _keep_up(self, run_id: str, stream: _Stream) -> None:
+        entries = stream.unwritten
+        for at in range(stream.kept_up, len(entries)):
+            event = entries[at]
+            if not isinstance(event, str):
+                stream.telemetry.add(event)
+                if type(event) is CallStarted and event.method in _NESTED:
+                    self._dispatched.add(run_id)
+                entries[at] = to_line(event)
+        stream.kept_up = len(entries)
 
     def count(self, event: Event) -> None:
         """Count and tell an event that is in the store already."""
+        self.keep_up(event.run_id)
         stream = self._streams.get(event.run_id)
         if stream is not None:
             stream.telemetry.add(event)
-        if type(event) is CallStarted and event.method in _NESTED:
-            self._dispatched.add(event.run_id)
         for listener in self.listeners:
             listener(event)
 
@@ -78,10 +102,12 @@ class Journal:
 
     def has_dispatched(self, run_id: str) -> bool:
         """Say whether a nested call of the run ever started, as far as this process knows."""
+        self.keep_up(run_id)
         return run_id in self._dispatched
 
-    def unwritten(self, run_id: str) -> Sequence[Event]:
-        """Return the events of a run that the store does not have."""
+    def unwritten(self, run_id: str) -> Sequence[Entry]:
+        """Return what the store does not have of a run."""
+        self.keep_up(run_id)
         stream = self._streams.get(run_id)
         return () if stream is None else stream.unwritten
 
@@ -89,14 +115,20 @@ class Journal:
         """Note that the store has what `unwritten` returned."""
         stream = self._streams.get(run_id)
         if stream is not None:
-            stream.unwritten = []
+            stream.unwritten, stream.kept_up = [], 0
 
     def forget(self, run_id: str) -> None:
         """Stop taking the events of a run that this process has no more part in."""
+        self.keep_up(run_id)
         self._streams.pop(run_id, None)
         self._dispatched.discard(run_id)
 
     def telemetry(self, agent_run_id: str) -> dict[str, Json]:
         """Return the `CodeModeTelemetry` of an agent run."""
         known = self._telemetry.get(agent_run_id)
-        return (known or Telemetry()).to_json()
+        if known is None:
+            return Telemetry().to_json()
+        for run_id, stream in self._streams.items():
+            if stream.telemetry is known:
+                self.keep_up(run_id)
+        return known.to_json()

@@ -9,6 +9,7 @@ nothing more can be delivered in time (the run then waits), or by an error.
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 
 from codemode.core.errors import CodeModeError, ErrorCode, RuntimeUnavailable
 from codemode.core.events import CallDelivered, SnapshotEvent, TurnMeasured
@@ -54,6 +55,7 @@ class LiveRun:
         self._loop = asyncio.get_running_loop()
         self._waking: asyncio.Future[None] | None = None
         service.changed = self._wake
+        vm.meanwhile = partial(around.journal.keep_up, run_id)
 
     def take_up(self, claimed: Claimed) -> None:
         """Go on where a suspension stopped: its counts, and what it had open."""

@@ -17,7 +17,7 @@ class Vm:
 
     `build` is the engine's that ran it last; `is_wanted` says that its worker would serve
     somebody else while the cell waits. `kept` is the snapshot that an ended cell left behind, if
-    it was to be kept.
+    it was to be kept. `meanwhile` is called in each turn, while the worker computes.
     """
 
     def __init__(self, pool: WorkerPool, limits: Limits, deadline: float, parked: bytes = b"") -> None:
@@ -26,6 +26,7 @@ class Vm:
         self.build = ""
         self.is_wanted = False
         self.kept: bytes | None = None
+        self.meanwhile: Callable[[], None] = lambda: None
         self._pool = pool
         self._deadline = deadline
         self._parked = parked
@@ -96,7 +97,7 @@ class Vm:
     async def _turn(self, request: Start | Resume | Deliver, last_id: int) -> TurnEnd:
         worker = self._worker
         assert worker is not None
-        end = await worker.turn(request, last_id)
+        end = await worker.turn(request, last_id, self.meanwhile)
         if end.kept:
             self.kept = await worker.snapshot(self.limits.max_snapshot_bytes)
         if end.state != "suspended":  # the worker has dropped the VM by itself

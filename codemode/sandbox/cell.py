@@ -47,6 +47,7 @@ _SMALL_CHARS = 1 << 16  # a text of the scope that costs nothing to give
 _NAMED = {"tools": "ALL_TOOLS", "names": "tools", "mcp": "MCP", "files": "API"}
 _DYNAMIC = re.compile(r"\\u|[tT]his|eval|Function|constructor")  # reaches a global without naming it
 _ENDS = (ThrownValue, TurnInterrupted, OutOfMemory, TrapError, CodeModeError)  # how a turn is cut short
+_NO_ROOM_FOR_REGEX = "SyntaxError: out of memory"  # its compiler asks for room in large steps, and calls it so
 _POSITION = re.compile(r"\bcell\.(?:js|ts):(\d+):(\d+)")
 _BRIDGE_ERRORS: dict[str, type[CodeModeError]] = {
     ErrorCode.NESTED_TOOL_FAILED: NestedToolFailed,
@@ -309,11 +310,13 @@ class Cell:
         if isinstance(error, TurnInterrupted):
             return self._keep_rows(TurnTimeout("the deadline (timeoutMs) passed while the cell was computing"))
         if isinstance(error, OutOfMemory):
-            limit = self._vm.memory_limit_bytes
-            message = f"the cell needs more memory than it may have: memoryLimitBytes is {limit}"
-            return self._keep_rows(MemoryLimit(message))
+            return self._keep_rows(self._memory_limit())
         self._vm.reset_stack()
         return self._keep_rows(GuestError(f"RangeError: the engine's stack is exhausted ({error})"))
+
+    def _memory_limit(self) -> MemoryLimit:
+        limit = self._vm.memory_limit_bytes
+        return MemoryLimit(f"the cell needs more memory than it may have: memoryLimitBytes is {limit}")
 
     def _keep_rows(self, error: CodeModeError) -> CodeModeError:
         with suppress(ThrownValue, TrapError):
@@ -331,6 +334,8 @@ class Cell:
         if "thrown" in fields:
             return GuestError(_cut(f"the cell threw {json.dumps(fields['thrown'], ensure_ascii=False)}, not an Error"))
         headline = ": ".join(part for part in (fields["name"], fields["message"]) if part)
+        if headline == _NO_ROOM_FOR_REGEX and vm.memory_bytes() > vm.memory_limit_bytes // 4:
+            return self._memory_limit()
         return _BRIDGE_ERRORS.get(fields["code"], GuestError)(_cut(headline) + self._position(fields["stack"]))
 
     def _position(self, stack: str) -> str:

@@ -268,8 +268,12 @@ class Vm:
 
     def memory(self) -> Memory:
         """Return the whole memory, to be read before anything runs again."""
-        size, read = self._instance.memory_bytes(), self._instance.read
+        size, read = self.memory_bytes(), self._instance.read
         return Memory(size, (read(at, min(PIECE_BYTES, size - at)) for at in range(0, size, PIECE_BYTES)))
+
+    def memory_bytes(self) -> int:
+        """Return how large the memory has grown; it never shrinks."""
+        return self._instance.memory_bytes()
 
     def reset_stack(self) -> None:
         """Make short calls possible after a trap."""

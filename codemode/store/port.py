@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from codemode.core.errors import ErrorCode
-from codemode.core.events import Event
+from codemode.core.events import Entry, Event
 from codemode.core.limits import Limits
 from codemode.core.types import BridgeMethod, BridgeReply, Json, Language, PendingCall
 from codemode.runs import RunState
@@ -178,11 +178,11 @@ class Store(Protocol):
         """Begin a run, `running`, and return its id: `cm_` and a random UUID."""
         ...
 
-    def append(self, run_id: str, events: Sequence[Event]) -> None:
+    def append(self, run_id: str, events: Sequence[Entry]) -> None:
         """Add events to a run's log, in one write. Callers gather some and flush them."""
         ...
 
-    def suspend(self, suspension: Suspension, events: Sequence[Event] = ()) -> None:
+    def suspend(self, suspension: Suspension, events: Sequence[Entry] = ()) -> None:
         """Move a run from `running` to `waiting`; its time to live starts now.
 
         A call that was open before keeps its record, so what another process settled in the
@@ -206,7 +206,7 @@ class Store(Protocol):
         """
         ...
 
-    def unclaim(self, run_id: str, carry: Json = None, events: Sequence[Event] = ()) -> None:
+    def unclaim(self, run_id: str, carry: Json = None, events: Sequence[Entry] = ()) -> None:
         """Give a claimed run back, to which nothing was delivered; its expiry stays what it was.
 
         `carry` replaces the suspension's, as when an approval is to be remembered; None keeps it.
@@ -216,7 +216,7 @@ class Store(Protocol):
         """
         ...
 
-    def begin_delivery(self, run_id: str, events: Sequence[Event] = ()) -> None:
+    def begin_delivery(self, run_id: str, events: Sequence[Entry] = ()) -> None:
         """Discard the snapshot of a claimed run: from here on it can only go forward.
 
         Call it after the VM is restored and before anything is delivered to it.
@@ -233,7 +233,7 @@ class Store(Protocol):
         """
         ...
 
-    def settle(self, run_id: str, reply: BridgeReply, events: Sequence[Event] = ()) -> bool:
+    def settle(self, run_id: str, reply: BridgeReply, events: Sequence[Entry] = ()) -> bool:
         """Put a call's answer into the inbox of its run, whoever runs it now.
 
         Returns:
@@ -256,7 +256,7 @@ class Store(Protocol):
         state: FinalState,
         code: ErrorCode | None = None,
         error: str | None = None,
-        events: Sequence[Event] = (),
+        events: Sequence[Entry] = (),
     ) -> None:
         """End a running run: its slot is free, its snapshot and calls are gone, its log stays.
 

@@ -23,7 +23,7 @@ from codemode.core.errors import (
     SnapshotExpired,
     SnapshotLimit,
 )
-from codemode.core.events import Event
+from codemode.core.events import Entry, Event
 from codemode.core.limits import MAX_LIVE_SUSPENDED_RUNS, PRUNE_BATCH, PRUNE_MS
 from codemode.core.types import BridgeReply, Json
 from codemode.runs import RunState, step
@@ -82,11 +82,11 @@ class SqliteStore(Store):
         )  # fmt: skip
         return run_id
 
-    def append(self, run_id: str, events: Sequence[Event]) -> None:
+    def append(self, run_id: str, events: Sequence[Entry]) -> None:
         """Add events to a run's log."""
         log.append(self._db, run_id, events)
 
-    def suspend(self, suspension: Suspension, events: Sequence[Event] = ()) -> None:
+    def suspend(self, suspension: Suspension, events: Sequence[Entry] = ()) -> None:
         """Move a run from `running` to `waiting` with all that it needs to go on.
 
         Contract: runs:slots:sixty-four, runs:ttl:last-suspension, runs:calls:settled-meanwhile
@@ -117,7 +117,7 @@ class SqliteStore(Store):
             if refusal is not None:
                 raise refusal
 
-    def unclaim(self, run_id: str, carry: Json = None, events: Sequence[Event] = ()) -> None:
+    def unclaim(self, run_id: str, carry: Json = None, events: Sequence[Entry] = ()) -> None:
         """Give a claimed run back, to which nothing was delivered.
 
         Contract: runs:ttl:not-renewed
@@ -131,7 +131,7 @@ class SqliteStore(Store):
                 self._db.change("UPDATE runs SET carry = ? WHERE run_id = ?", json.dumps(carry), run_id)
             log.append(self._db, run_id, events)
 
-    def begin_delivery(self, run_id: str, events: Sequence[Event] = ()) -> None:
+    def begin_delivery(self, run_id: str, events: Sequence[Entry] = ()) -> None:
         """Discard the snapshot of a claimed run.
 
         Contract: runs:snapshots:once
@@ -151,7 +151,7 @@ class SqliteStore(Store):
         with self._db.write(durable=True):
             return calls.dispatch(self._db, run_id, call_id, owner)
 
-    def settle(self, run_id: str, reply: BridgeReply, events: Sequence[Event] = ()) -> bool:
+    def settle(self, run_id: str, reply: BridgeReply, events: Sequence[Entry] = ()) -> bool:
         """Put a call's answer into the inbox of its run.
 
         Contract: runs:calls:settled-once
@@ -179,7 +179,7 @@ class SqliteStore(Store):
         state: FinalState,
         code: ErrorCode | None = None,
         error: str | None = None,
-        events: Sequence[Event] = (),
+        events: Sequence[Entry] = (),
     ) -> None:
         """End a running run."""
         with self._db.write():

@@ -49,13 +49,16 @@ class Wire:
         self._loop.add_reader(child.stdout, self._on_stdout)
         self._loop.add_reader(child.stderr, self._read_stderr)
 
-    async def exchange(self, request: bytes, wait_ms: float, max_bytes: int) -> Answer:
+    async def exchange(
+        self, request: bytes, wait_ms: float, max_bytes: int, meanwhile: Callable[[], None] = lambda: None
+    ) -> Answer:
         """Send a frame (none when empty) and return the one that answers it.
 
         Args:
             request: The whole frame.
             wait_ms: How long the answer may take.
             max_bytes: The largest blob that the answer may carry.
+            meanwhile: Called once the frame is sent: short work that need not be done before.
 
         Raises:
             Overdue: No answer in time.
@@ -68,7 +71,8 @@ class Wire:
         self._watch_until(self._loop.time() + wait_ms / 1000)
         try:
             self._send(memoryview(request))
-            self._on_stdout()  # often the worker has run and answered before its wake-up returned here
+            meanwhile()
+            self._on_stdout()  # often the worker has answered by now, and no turn of the loop is needed
             return await self._answer
         except asyncio.CancelledError:
             self.kill("was stopped in mid-turn")

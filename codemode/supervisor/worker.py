@@ -88,12 +88,15 @@ class Worker:
         if self._failure is not None:
             raise self._failure
 
-    async def turn(self, request: Start | Resume | Deliver, last_id: int) -> TurnEnd:
+    async def turn(
+        self, request: Start | Resume | Deliver, last_id: int, meanwhile: Callable[[], None] = lambda: None
+    ) -> TurnEnd:
         """Run one turn of a VM.
 
         Args:
             request: What begins the turn; a scope that the worker holds already is not sent again.
             last_id: The highest request id seen so far in this run.
+            meanwhile: Called once while the worker computes.
 
         Raises:
             TurnTimeout: No end within budget and grace; the worker was killed.
@@ -105,7 +108,7 @@ class Worker:
             request = self._without_known_scope(request)
         wait_ms = request.budget_ms + KILL_GRACE_MS
         try:
-            header, rows = await self._wire.exchange(encode_request(request), wait_ms, MAX_TURN_BYTES)
+            header, rows = await self._wire.exchange(encode_request(request), wait_ms, MAX_TURN_BYTES, meanwhile)
             self._expect("turn", header)
             self._tainted = header.get("tainted") is True
             return parse_turn(header, rows, last_id)

@@ -183,6 +183,8 @@ def test_the_memory_limit_ends_the_cell_whatever_it_catches(guest: Guest, source
 @requirement("sandbox:memory:forged")
 def test_a_forged_engine_error_is_a_plain_guest_error(guest: Guest) -> None:
     assert guest.failure("throw new Error('out of memory')") == "None: Error: out of memory (cell.js:1:11)"
+    forged = "throw new SyntaxError('out of memory')"  # which is what the compiler of expressions calls it
+    assert guest.failure(forged) == "None: SyntaxError: out of memory (cell.js:1:11)"
     assert guest.failure("throw new Error('interrupted')") == "None: Error: interrupted (cell.js:1:11)"
     assert guest.value("return typeof InternalError") == "undefined"
 

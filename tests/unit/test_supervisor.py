@@ -71,6 +71,14 @@ async def test_a_large_request_is_written_to_its_end() -> None:
         assert end.output[1].value == settled.decode()
 
 
+async def test_what_need_not_be_done_before_a_turn_is_done_while_the_worker_has_it() -> None:
+    seen = []
+    async with one_worker() as worker:
+        end = await worker.turn(start([turn()]), 0, lambda: seen.append("meanwhile"))
+
+        assert (end.value, seen) == (2, ["meanwhile"])
+
+
 async def test_a_scope_is_sent_once_to_each_worker() -> None:
     async with one_worker() as worker:
         first = await worker.turn(start([["echo"]], scope="abc", scope_text=b"the scope"), 0)
