@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -201,7 +202,7 @@ async def step_15(code_mode: CodeMode, gate: Gate, store: Path) -> None:
     assert failed(await code_mode.wait(aborted.run_id)).code is ErrorCode.ABORTED
 
     expired = waiting(await code_mode.exec("await yield_control()"))
-    tomorrow = SqliteStore(Database(store), lambda: 1e11)
+    tomorrow = SqliteStore(Database(store), lambda: time.time() + 86_400)
     tomorrow.sweep()
     tomorrow.close()
     assert failed(await code_mode.wait(expired.run_id)).code is ErrorCode.SNAPSHOT_EXPIRED
