@@ -24,7 +24,7 @@ from codemode.core.types import CodeModeResult, Failed, Json, Language, VisibleT
 from codemode.library.functions import ToolLike, entry_of
 from codemode.mcp.shared import SharedServers
 from codemode.payload.messages import ChatRequest, ToolResult, ToolUse
-from codemode.payload.providers import Provider, build_direct_tools, build_payload, parse_provider
+from codemode.payload.providers import Change, Provider, build_direct_tools, build_payload, parse_provider
 from codemode.recording.file import check_recording
 from codemode.runs import RunState
 from codemode.session import Identity, Session
@@ -198,7 +198,11 @@ class CodeMode:
         return self._surface(parse_provider(provider), request, self.activation(request).active)
 
     def payload(
-        self, provider: str, chat: ChatRequest | None = None, request: ModelRequest = _ANY_REQUEST
+        self,
+        provider: str,
+        chat: ChatRequest | None = None,
+        request: ModelRequest = _ANY_REQUEST,
+        change: Change | None = None,
     ) -> dict[str, Json]:
         """Return the body of a request to a model, checked to offer nothing but `exec` and `wait` if these are on.
 
@@ -206,15 +210,17 @@ class CodeMode:
             provider: `openai`, `openai-responses`, `anthropic` or `gemini`.
             chat: The conversation; its tools are replaced by the surface.
             request: What the request says about tools.
+            change: Has the last word on the body, such as for a provider's own settings; it is checked after that.
 
         Raises:
             InvalidInput: There is no such provider.
+            Internal: Code mode is on, and `change` left more or less than `exec` and `wait`.
 
         Contract: library:payload:closed
         """
         chosen, active = parse_provider(provider), self.activation(request).active
         whole = (chat or ChatRequest(chosen.model, (), ()))._replace(tools=self._surface(chosen, request, active))
-        return build_payload(chosen, whole, active)
+        return build_payload(chosen, whole, active, change)
 
     def _surface(self, provider: Provider, request: ModelRequest, active: bool) -> tuple[VisibleTool, ...]:
         catalog, config = self.catalog, self._now.session.parts.config

@@ -52,20 +52,28 @@ def parse_provider(name: str) -> Provider:
     return PROVIDERS[name]
 
 
-def build_payload(provider: Provider, request: ChatRequest, active: bool) -> dict[str, Json]:
+Change = Callable[[dict[str, Json]], dict[str, Json]]
+"""Gets the body of a request and returns the one to send instead."""
+
+
+def build_payload(
+    provider: Provider, request: ChatRequest, active: bool, change: Change | None = None
+) -> dict[str, Json]:
     """Build the body of one request and, where code mode is active, check that it is closed.
 
     Args:
         provider: Whose wire format to write.
         request: The conversation and the tools to offer.
         active: Whether code mode is active for this request.
+        change: A hook that has the last word on the body; what it leaves is checked.
 
     Raises:
         Internal: Code mode is active and the body offers anything but `exec` and `wait`.
 
-    Contract: payload:shapes:four, payload:closed:exact
+    Contract: payload:shapes:four, payload:closed:exact, payload:closed:changed
     """
     body = provider.build_body(request)
+    body = body if change is None else change(body)
     if active:
         assert_surface(body)
     return body

@@ -14,6 +14,7 @@ REQUIREMENTS = {
         "Where the surface is active, a payload with anything but exactly exec and wait is refused.",
     ),
     "payload:closed:grouped": ("contract 10", "The check counts tools inside grouped declarations too."),
+    "payload:closed:changed": ("issue 5", "A body that a hook changed is checked as it was left."),
     "payload:closed:inactive": ("contract 2", "Where code mode is not active, no payload check is enforced."),
     "payload:direct:names": (
         "contract 10",

@@ -13,7 +13,7 @@ import pytest
 import codemode
 from codemode import CodeMode, Completed, Failed, MockTool, Waiting, tool
 from codemode.config import ModelRequest
-from codemode.core.errors import InvalidConfig, InvalidInput
+from codemode.core.errors import Internal, InvalidConfig, InvalidInput
 from codemode.core.events import Event
 from codemode.core.types import CodeModeResult, RunContext
 from codemode.library.functions import entry_of, schema_of
@@ -231,6 +231,32 @@ async def test_a_manifest_decides_where_the_program_does_not(tmp_path: Path) -> 
     ):
         assert [each.name for each in silent.surface()] == ["add"]
         assert [each.name for each in on.surface()] == ["exec", "wait"]
+
+
+@requirement("payload:closed:changed")
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_body_that_a_hook_changed_is_checked_as_it_was_left(provider: str) -> None:
+    """Settings of a provider may be added, tools may not, and none may be taken away; off, all may."""
+
+    def cooler(body: dict[str, Any]) -> dict[str, Any]:
+        return body | {"temperature": 0}
+
+    def more(body: dict[str, Any]) -> dict[str, Any]:
+        return body | {"tools": [*body.get("tools", []), {"type": "web_search", "name": "web_search"}]}
+
+    def grouped(body: dict[str, Any]) -> dict[str, Any]:
+        group = [{"name": name, "parameters": {}} for name in ("exec", "wait", "shell")]
+        return body | {"tools": [{"functionDeclarations": group}]}
+
+    def fewer(body: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in body.items() if key != "tools"}
+
+    async with CodeMode(tools=[add]) as on, CodeMode(tools=[add], beside=on, enabled=False) as off:
+        assert on.payload(provider, change=cooler)["temperature"] == 0
+        for change in (more, grouped, fewer):
+            with pytest.raises(Internal, match="must offer exactly exec and wait"):
+                on.payload(provider, change=change)
+            assert off.payload(provider, change=change) == change(off.payload(provider))
 
 
 @requirement("library:payload:closed")
