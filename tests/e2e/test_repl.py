@@ -98,20 +98,6 @@ def line_after(screen: str, line: str) -> str:
     return lines[len(lines) - lines[::-1].index(line)]
 
 
-def answer_of(person: Person, number: int, command: str) -> str:
-    """Type a command at a prompt; return what stands between it and the next prompt, once that is there."""
-    person.sees_prompt(number)
-    person.types(command + ENTER)
-
-    def below() -> list[str]:
-        lines = [line.strip() for line in person.display.text().splitlines()]
-        typed = f"[{number}]> {command}"
-        return lines[len(lines) - lines[::-1].index(typed) :] if typed in lines else []
-
-    person.waits_until(lambda: f"[{number}]>" in below(), f"a prompt after {command}")
-    return "\n".join(below())
-
-
 # Cells
 
 
@@ -458,7 +444,7 @@ def test_the_commands_answer(sit: Sit) -> None:
         (":help undo", "go back to the variables before the last cell"),
         (":language", "cells are read as javascript"),
     ):
-        answer = answer_of(person, 2, command)
+        answer = person.asks(2, command)
         assert [text for text in shown if text not in answer] == []
     person.types(":serach" + ENTER)
     person.sees("there is no command :serach. Did you mean :search")

@@ -102,6 +102,19 @@ class Person:
         self.sees_prompt(number + 1)
         return self.display.text()
 
+    def asks(self, number: int, command: str) -> str:
+        """Type a command at a prompt; return what stands between it and the next prompt, once that is there."""
+        self.sees_prompt(number)
+        self.types(command + ENTER)
+
+        def below() -> list[str]:
+            lines = [line.strip() for line in self.display.text().splitlines()]
+            typed = f"[{number}]> {command}"
+            return lines[len(lines) - lines[::-1].index(typed) :] if typed in lines else []
+
+        self._until(lambda: f"[{number}]>" in below(), f"a prompt after {command}")
+        return "\n".join(below())
+
     def leaves(self) -> int:
         """Press Ctrl-D and return the exit status."""
         self.types(CTRL_D)
