@@ -110,12 +110,21 @@ REQUIREMENTS = {
     "mcp:close:no-process-left": ("issue 4", "A server's process never outlives us, nor do its children."),
     "mcp:sharing:one-connection": ("issue 5", "However many sessions of a process use a server, it is connected once."),
     "mcp:sharing:alike": ("issue 5", "Servers that are defined differently, or with other values, are not shared."),
-    "mcp:sharing:own-requests": ("issue 5", "Cancellation, progress and deadline of a request are its session's alone."),
+    "mcp:sharing:own-requests": (
+        "issue 5",
+        "Cancellation, progress and deadline of a request are its session's alone.",
+    ),
     "mcp:sharing:nothing-else": ("issue 5", "Policy, approvals and hooks stay each session's own over one connection."),
-    "mcp:sharing:last-closes": ("issue 5", "A server is closed when the last session that uses it ends, or their owner."),
+    "mcp:sharing:last-closes": (
+        "issue 5",
+        "A server is closed when the last session that uses it ends, or their owner.",
+    ),
     "mcp:sharing:reconnect": ("issue 5", "A server that died is connected again once, for all sessions."),
     "mcp:sharing:changes": ("issue 5", "A changed tool list is seen by the next session, whoever heard of it."),
-    "mcp:sharing:redacted": ("issue 5", "Each session learns a connection's secrets, and sees none of another session."),
+    "mcp:sharing:redacted": (
+        "issue 5",
+        "Each session learns a connection's secrets, and sees none of another session.",
+    ),
     "mcp:close:killed": ("issue 4", "Not even when we are killed."),
     # signing in
     "mcp:auth:oauth": ("issue 4", "A person signs in with the browser, through a port of the loopback, once."),
