@@ -5,7 +5,8 @@ An answer can hold for one call, or for its tool until the session ends. Nothing
 
 from collections.abc import Mapping, Sequence
 
-from codemode.core.types import Json, PendingCall
+from codemode.core.events import CallParked
+from codemode.core.types import PendingCall
 from codemode.repl.evaluator import Decision
 from codemode.repl.printer import Printer
 from codemode.repl.reader import Reader
@@ -29,12 +30,12 @@ class Approvals:
         self._reader = reader
         self._printer = printer
 
-    async def decide(self, asked: Sequence[PendingCall], inputs: Mapping[str, Json]) -> Decision:
+    async def decide(self, asked: Sequence[PendingCall], parked: Mapping[str, CallParked | None]) -> Decision:
         """Return what is decided of these calls; a call that is not in it is put off.
 
         Args:
             asked: Calls that await approval.
-            inputs: Call id → redacted input, to be shown.
+            parked: Call id → its redacted input, and why a hook asks, to be shown.
 
         Raises:
             EOFError, KeyboardInterrupt: The person gave no answer; nothing is remembered then.
@@ -49,7 +50,7 @@ class Approvals:
                 passed[tool] = passed.get(tool, 0) + 1
                 continue
             self._reader.discard()
-            self._printer.question(call, inputs.get(call.id))
+            self._printer.question(call, parked.get(call.id))
             answer = await self._answer()
             if answer == "always" and tool:
                 always.add(tool)

@@ -106,8 +106,8 @@ class Driver:
         """Return what a person decided of these calls; nothing where the decision is put off."""
         stage = self._stage
         try:
-            inputs = {call.id: stage.record.asked_input(run_id, call.id) for call in asked}
-            decision = await self.approvals.decide(asked, inputs)
+            parked = {call.id: stage.record.parked(run_id, call.id) for call in asked}
+            decision = await self.approvals.decide(asked, parked)
         except EOFError:
             decision = Decision({})
         except KeyboardInterrupt:

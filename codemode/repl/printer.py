@@ -6,7 +6,8 @@ It knows the screen and nothing about evaluation; outputs may come early, while 
 from collections.abc import Callable, Sequence
 
 from codemode.core.errors import CodeModeError
-from codemode.core.types import Completed, Failed, Json, OutputItem, PendingCall, Waiting
+from codemode.core.events import CallParked
+from codemode.core.types import Completed, Failed, OutputItem, PendingCall, Waiting
 from codemode.render.report import report_of_error, report_of_result
 from codemode.render.words import counted
 from codemode.repl.evaluator import Evaluated
@@ -79,10 +80,15 @@ class Printer:
         """Print what broke beside the cells."""
         self._screen.note(f"a fault of codemode: {text}")
 
-    def question(self, call: PendingCall, given: Json) -> None:
-        """Print the call that a person is to decide on, with its redacted input."""
+    def question(self, call: PendingCall, parked: CallParked | None) -> None:
+        """Print the call that a person is to decide on, with its redacted input and why a hook asks.
+
+        Contract: approvals:run:shown
+        """
         self._screen.note(f"{call.tool_id} wants to run (call {call.id}), with")
-        self._screen.value(given)
+        self._screen.value(parked and parked.input)
+        if parked is not None and parked.reason:
+            self._screen.note(f"a hook asks: {parked.reason}")
 
     def passed(self, tool: str, count: int) -> None:
         """Say that calls run without being asked about."""

@@ -5,7 +5,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from codemode.core.events import CallParked, CallSettled, CallStarted, Event, ExecStarted, RunEnded
-from codemode.core.types import Json
 from codemode.trajectory import Trajectory, fold
 
 _MAX_RUNS = 200  # whose events are kept for `:trace`
@@ -21,7 +20,7 @@ class Record:
         self.open: dict[tuple[str, int], tuple[str, float]] = {}  # call → what to call it, since when
         self._clock = clock
         self._events: OrderedDict[str, list[Event]] = OrderedDict()
-        self._inputs: dict[tuple[str, str], Json] = {}
+        self._parked: dict[tuple[str, str], CallParked] = {}
 
     def hear(self, event: Event) -> None:
         """Take one event."""
@@ -33,7 +32,7 @@ class Record:
                 label = event.tool_id or event.method
                 self.open[event.run_id, event.call_id] = (label, self._clock())
             case CallParked():
-                self._inputs[event.run_id, str(event.call_id)] = event.input
+                self._parked[event.run_id, str(event.call_id)] = event
                 self.open.pop((event.run_id, event.call_id), None)
             case CallSettled():
                 self.open.pop((event.run_id, event.call_id), None)
@@ -41,9 +40,9 @@ class Record:
                 self.last_ms = event.duration_ms
                 self._forget_oldest()
 
-    def asked_input(self, run_id: str, call_id: str) -> Json:
-        """Return the redacted input of a call that awaits approval."""
-        return self._inputs.get((run_id, call_id))
+    def parked(self, run_id: str, call_id: str) -> CallParked | None:
+        """Return what a call that awaits approval was asked, and why; None where that was not heard here."""
+        return self._parked.get((run_id, call_id))
 
     def knows(self, run_id: str) -> bool:
         """Say whether events of this run were heard."""

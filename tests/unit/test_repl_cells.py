@@ -307,11 +307,12 @@ def test_open_calls_are_those_that_started_and_did_not_settle() -> None:
     record = Record(clock=lambda: 3.0)
     for event in (started(1), started(2, None), started(3), CallSettled("cm_1", 2.0, 1, "ok", 3, None)):
         record.hear(event)
-    record.hear(CallParked("cm_1", 2.0, 3, "call", "plugin:shop:x", {"order": "o-1"}))
+    parked = CallParked("cm_1", 2.0, 3, "call", "plugin:shop:x", {"order": "o-1"})
+    record.hear(parked)
 
     assert record.open == {("cm_1", 2): ("search", 3.0)}
-    assert record.asked_input("cm_1", "3") == {"order": "o-1"}
-    assert record.asked_input("cm_1", "4") is None
+    assert record.parked("cm_1", "3") == parked
+    assert record.parked("cm_1", "4") is None
 
 
 def test_the_record_draws_a_run_and_knows_the_last_one() -> None:

@@ -132,15 +132,16 @@ def test_a_cell_that_waits_says_what_for_and_how_to_go_on() -> None:
 # Asking
 
 
-def park(room: Room, call_id: int) -> None:
-    room.record.hear(CallParked("cm_1", 1.0, call_id, "call", "plugin:billing:refund", {"order": f"o-{call_id}"}))
+def park(room: Room, call_id: int, reason: str | None = None) -> None:
+    given = {"order": f"o-{call_id}"}
+    room.record.hear(CallParked("cm_1", 1.0, call_id, "call", "plugin:billing:refund", given, reason))
 
 
-@requirement("repl:approvals:in-place")
-async def test_a_person_is_asked_about_each_call_with_its_input() -> None:
+@requirement("repl:approvals:in-place", "approvals:run:shown")
+async def test_a_person_is_asked_about_each_call_with_its_input_and_why_a_hook_asks() -> None:
     room = Room(waiting("cm_1", "1", "2"), completed("cm_1", "done"), inputs=["pay()"], answers=["maybe", "Yes", "n"])
     park(room, 1)
-    park(room, 2)
+    park(room, 2, "a large sum")
     await room.go()
 
     assert room.engine.decided == [{"1": True, "2": False}]
@@ -150,6 +151,7 @@ async def test_a_person_is_asked_about_each_call_with_its_input() -> None:
         "value {'order': 'o-1'}",
         "note plugin:billing:refund wants to run (call 2), with",
         "value {'order': 'o-2'}",
+        "note a hook asks: a large sum",
         "value 'done'",
     ]
 
