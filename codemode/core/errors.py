@@ -23,7 +23,7 @@ Phase = Literal["input", "transform", "guest", "bridge", "runtime"]
 class ErrorCode(StrEnum):
     """The sixteen codes of a failed result.
 
-    Contract: errors:codes:sixteen
+    Contract: codes:table:complete
     """
 
     RUNTIME_UNAVAILABLE = "runtime_unavailable"

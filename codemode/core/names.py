@@ -59,7 +59,7 @@ def is_reserved_property(name: str) -> bool:
 def safe_name(name: str) -> str:
     """Return the convenience name: each character outside `A-Za-z0-9_$` becomes `_`.
 
-    Contract: guest:tools:safe-names
+    Contract: catalog:names:collisions
     """
     cleaned = _UNSAFE.sub("_", name)
     return f"_{cleaned}" if cleaned[:1].isdigit() else cleaned
