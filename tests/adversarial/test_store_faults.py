@@ -18,7 +18,7 @@ from codemode.supervisor.pool import WorkerPool
 from tests.requirements import requirement
 from tests.support.sessions import Gate, open_test_session, tool, toolbox
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("no_kill")]
 PATIENT = {"timeout_ms": 30_000}
 CELL = "const v = await tools.gate({}).catch((e) => e.message); text('went on'); return v"
 

@@ -15,7 +15,7 @@ from codemode.supervisor.pool import WorkerPool
 from tests.requirements import requirement
 from tests.support.sessions import Gate, open_test_session, toolbox
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("no_kill")]
 SHORT = {"timeout_ms": 400}
 TWICE = "return [await tools.gate({key: 'a'}), await tools.gate({key: 'b'})]"
 

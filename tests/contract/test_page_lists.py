@@ -28,7 +28,7 @@ from tests.requirements import requirement
 from tests.support.guest import Guest
 from tests.support.page import DIRECT, failed, value_of, waiting, write_manifest
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("no_kill")]
 MCP_TOOLS = ["find_books", "get_book", "wrong_book"]
 MCP_OPERATIONS = ["prompts/get", "prompts/list", "resources/list", "resources/read"]
 SHORT = {"timeout_ms": 400}  # long enough for a first turn on a busy machine

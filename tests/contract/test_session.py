@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from codemode.core.errors import ErrorCode, InvalidInput
-from codemode.core.limits import MAX_ERROR_BYTES, Limits
+from codemode.core.limits import KILL_GRACE_MS, MAX_ERROR_BYTES, Limits
 from codemode.core.types import CodeModeResult, Completed, Failed, Waiting
 from codemode.hooks import Hook
 from codemode.policy import Policy
@@ -18,7 +18,7 @@ from codemode.supervisor.pool import WorkerPool
 from tests.requirements import requirement
 from tests.support.sessions import Gate, open_test_session, tool, toolbox
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("no_kill")]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -192,7 +192,6 @@ async def test_an_uncaught_call_beyond_the_cap_dispatches_nothing(pool: WorkerPo
 # ---- time ----
 
 
-@pytest.mark.usefixtures("no_kill")
 @requirement("execution:timeout:loop")
 async def test_a_loop_ends_at_the_deadline_with_its_output(pool: WorkerPool) -> None:
     async with open_test_session(pool, toolbox(limits={"timeout_ms": 200})) as session:
@@ -203,7 +202,10 @@ async def test_a_loop_ends_at_the_deadline_with_its_output(pool: WorkerPool) -> 
 
 
 @requirement("execution:timeout:kill", "execution:deadline:after-setup")
-async def test_a_builtin_that_never_looks_up_costs_its_worker_and_nothing_else(pool: WorkerPool) -> None:
+async def test_a_builtin_that_never_looks_up_costs_its_worker_and_nothing_else(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codemode.supervisor.worker.KILL_GRACE_MS", KILL_GRACE_MS)
     async with open_test_session(pool, toolbox(limits={"timeout_ms": 200})) as session:
         result = failed(await cell(session, "text('lost'); 'a'.repeat(2e7).indexOf('a'.repeat(1e7) + 'b')"))
         after = completed(await session.exec({"code": "return 'fine'"}, Limits()))

@@ -21,6 +21,7 @@ from codemode.recording.player import Player
 from codemode.recording.recorder import Recorder
 from tests.requirements import requirement
 
+pytestmark = pytest.mark.usefixtures("no_kill")
 CONTEXT = RunContext("main", "default", "", "cm_run", "ar_run")
 SHOWN = (
     '{"type":"namespace","run":1,"id":"d","plugin":"p","globalName":"D","description":"","tools":["t"],'

@@ -40,6 +40,9 @@ class Tracing:
         self._provider.shutdown()
 
 
+pytestmark = pytest.mark.usefixtures("no_kill")
+
+
 @pytest.fixture
 def tracing() -> Iterator[Tracing]:
     made = Tracing()
@@ -144,7 +147,6 @@ async def test_an_approval_is_noted_and_a_refusal_is_a_span_that_failed(tracing:
     assert pay.status.description == "client:app:pay was not approved"
 
 
-@pytest.mark.usefixtures("no_kill")
 @requirement("spans:tree:ends")
 @pytest.mark.parametrize(
     ("cell", "kind", "words"),
