@@ -171,8 +171,7 @@ class LiveRun:
 
         Contract: execution:waiting:deadline, execution:waiting:approval, execution:yield:rests
         """
-        if not self.requests.has_settled:
-            await asyncio.sleep(0)  # the tasks run: calls of instant tools have settled after this
+        await asyncio.sleep(0)  # calls of instant tools have settled after this; and others get their turn
         while not self.requests.has_settled:
             self._raise_if_stopped()
             if self.vm.budget_ms <= 0 or self.requests.at_rest:

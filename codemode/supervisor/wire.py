@@ -8,6 +8,7 @@ trip *measured*, where asyncio's streams took 66). Nothing here knows what a fra
 
 import asyncio
 import os
+import time
 from collections.abc import Callable
 
 from codemode.core.errors import RuntimeUnavailable
@@ -17,6 +18,8 @@ from codemode.core.types import Json
 from codemode.supervisor.spawn import Child, kill
 
 _READ_BYTES = 1 << 18
+_LINGER_SECONDS = 150e-6
+_let_others_run = getattr(os, "sched_yield", lambda: None)  # not on Windows
 Answer = tuple[dict[str, Json], bytes]
 
 
@@ -30,6 +33,8 @@ class TooLarge(Exception):
 
 class Wire:
     """The pipes of one process; `fate` is empty while it lives, then says how it ended."""
+
+    _asking = 0  # how many answers this process awaits
 
     def __init__(self, child: Child, on_end: Callable[[], None]) -> None:
         """Watch the pipes; `on_end` is called once, when the process has ended. Needs a running loop."""
@@ -68,17 +73,19 @@ class Wire:
         if self.fate:
             raise self.ended()
         self._answer, self._bound = self._loop.create_future(), max_bytes
+        Wire._asking += 1
         self._watch_until(self._loop.time() + wait_ms / 1000)
         try:
             self._send(memoryview(request))
             meanwhile()
-            self._on_stdout()  # often the worker has answered by now, and no turn of the loop is needed
+            self._linger(self._answer)
             return await self._answer
         except asyncio.CancelledError:
             self.kill("was stopped in mid-turn")
             raise
         finally:
             self._answer = None
+            Wire._asking -= 1
 
     def kill(self, fate: str, error: Exception | None = None) -> None:
         """End the process at once; whoever awaits its answer gets `error`, else what `fate` says."""
@@ -129,6 +136,18 @@ class Wire:
         if sent < len(data):
             self._unsent = data[sent:]
             self._loop.add_writer(self._child.stdin, self._on_writable)
+
+    def _linger(self, answer: asyncio.Future[Answer]) -> None:
+        """Look for the answer for a moment, where no other worker's is awaited: most turns take less.
+
+        Sleeping, being woken and the turns of the loop between took longer than what most cells compute
+        between two calls: 363 µs a call became 272 *measured*.
+        """
+        self._on_stdout()
+        until = time.perf_counter() + _LINGER_SECONDS
+        while not answer.done() and Wire._asking == 1 and time.perf_counter() < until:
+            _let_others_run()
+            self._on_stdout()
 
     def _on_writable(self) -> None:
         self._loop.remove_writer(self._child.stdin)

@@ -525,6 +525,22 @@ async def test_aborting_a_cell_that_computes_kills_its_worker(pool: WorkerPool) 
 
 
 @requirement("session:abort:live")
+@pytest.mark.parametrize(
+    "step", ["await tools.search('x')", "await tools.instant({})", "await tools.call('nobody', {}).catch(() => {})"]
+)
+async def test_a_cell_that_asks_without_end_leaves_room_for_others(pool: WorkerPool, step: str) -> None:
+    async def instant() -> None:
+        """Answer before anything can happen in between."""
+
+    async with open_test_session(pool, toolbox([tool("instant", instant)], limits={"timeout_ms": 60_000})) as session:
+        going, run_id = await begin(session, f"for (;;) {step}")
+        assert completed(await cell(session, "return 'beside it'")) == "beside it"
+        session.abort(run_id)
+
+        assert failed(await going).code is ErrorCode.ABORTED
+
+
+@requirement("session:abort:live")
 async def test_aborting_a_cell_that_stands_in_line_for_a_worker_ends_it_at_once(pool: WorkerPool) -> None:
     async with open_test_session(pool, toolbox()) as session:
         held = [await pool.acquire(), await pool.acquire()]
