@@ -63,7 +63,7 @@ $(READY): pyproject.toml
 	$(RUN) -m pip install --quiet --editable . --group dev
 	@touch $@
 
-$(ASSETS): $(READY) hatch_build.py hatch_engine.py $(GUEST)/acorn.js $(GUEST)/sucrase.js $(GUEST)/package.json $(GUEST)/package-lock.json
+$(ASSETS): $(READY) hatch_build.py hatch_engine.py $(GUEST)/bundle.mjs $(GUEST)/acorn.js $(GUEST)/sucrase.js $(GUEST)/package.json $(GUEST)/package-lock.json
 	$(RUN) hatch_build.py
 	@touch $@
 
