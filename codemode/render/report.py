@@ -18,9 +18,9 @@ _CONTEXT_LINES = 2  # shown before the offending line
 _MAX_LINE_CHARS = 160  # of a source line; a minified cell would fill the screen
 
 _ADVICE: dict[str, str] = {
-    ErrorCode.TIMEOUT: "Do less in one cell, or give it more time with --timeout-ms (60000 at most).",
+    ErrorCode.TIMEOUT: "More time: --timeout-ms, 60000 at most.",
     ErrorCode.MEMORY_LIMIT_EXCEEDED: "Hold less at once, or raise --memory-limit-bytes.",
-    ErrorCode.OUTPUT_LIMIT_EXCEEDED: "Return less, or raise --max-output-bytes.",
+    ErrorCode.OUTPUT_LIMIT_EXCEEDED: "More room: --max-output-bytes.",
     ErrorCode.SNAPSHOT_LIMIT_EXCEEDED: "Finish or abort waiting runs (codemode runs), or raise --max-snapshot-bytes.",
     ErrorCode.TOO_MANY_PENDING_TOOL_CALLS: "Await the calls in smaller groups, or raise --max-pending-tool-calls.",
     ErrorCode.SNAPSHOT_EXPIRED: "Run the cell again; --snapshot-ttl-seconds says how long a run can wait.",

@@ -186,7 +186,7 @@ def test_a_limit_says_what_to_do() -> None:
 
     assert plain.error_text(report) == (
         "error [timeout]: the cell ran for 500 ms\n"
-        "  Do less in one cell, or give it more time with --timeout-ms (60000 at most)."
+        "  More time: --timeout-ms, 60000 at most."
     )
 
 
