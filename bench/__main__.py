@@ -94,7 +94,7 @@ def _page(rows: list[Figure]) -> str:
     lines = [" | ".join(row) for row in (COLUMNS, ["---"] * len(COLUMNS), *(_cells(row) for row in rows))]
     table = "\n".join(f"| {line} |" for line in lines)
     written = f"Written by `python -m bench --write FILE`. Medians; {machine}."
-    return "\n\n".join(["# Benchmarks", written, _YARDSTICK, table]) + "\n"
+    return f"# Benchmarks\n\n{written}\n\n{_YARDSTICK}\n\n{table}\n"
 
 
 def _cells(row: Figure) -> list[str]:
