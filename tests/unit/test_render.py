@@ -185,8 +185,7 @@ def test_a_limit_says_what_to_do() -> None:
     report = report_of_result(failed("the cell ran for 500 ms", code="timeout"), CELL)
 
     assert plain.error_text(report) == (
-        "error [timeout]: the cell ran for 500 ms\n"
-        "  More time: --timeout-ms, 60000 at most."
+        "error [timeout]: the cell ran for 500 ms\n  More time: --timeout-ms, 60000 at most."
     )
 
 
