@@ -64,6 +64,11 @@ class Folder:
         (path / "gates.py").write_text(GATES)
         self.environment = os.environ | {"PYTHONPATH": str(ROOT), "CODEMODE_STATE_DIR": str(path / "state")}
 
+    def opens(self, key: str) -> None:
+        """Let the tool go on: the file is there with all it says, or not at all."""
+        (self.path / "new").write_text("opened")
+        (self.path / "new").rename(self.path / key)
+
     def start(self, *arguments: str, cwd: Path | None = None) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [sys.executable, "-m", "codemode", *arguments],
@@ -123,7 +128,7 @@ def test_a_run_waits_and_its_call_is_carried_on_for_another_process_in_another_f
     (host,) = folder.begun()
     assert is_running(host)
     waiter = folder.start("wait", result["runId"], "--json", cwd=tmp_path_factory.mktemp("elsewhere"))
-    (folder.path / "gate").write_text("opened")
+    folder.opens("gate")
     status, end, _ = folder.end(waiter)
 
     assert (status, end["status"], end["value"], end["output"]) == (0, "completed", "opened", [])
@@ -134,7 +139,7 @@ def test_a_run_waits_and_its_call_is_carried_on_for_another_process_in_another_f
 def test_a_host_whose_calls_have_settled_ends_and_the_result_is_in_the_store(folder: Folder) -> None:
     result = folder.run("run", "-e", CELL, "--timeout-ms", "800", "--json")[1]
     (host,) = folder.begun()
-    (folder.path / "gate").write_text("opened")
+    folder.opens("gate")
     assert has_ended(host)
     status, end, _ = folder.run("wait", result["runId"], "--json")
 

@@ -39,7 +39,7 @@ python = "shop:refund"
 
 [[tool]]
 name = "wait_for"
-description = "Returns once a file is there."
+description = "Returns once a file says something."
 python = "shop:wait_for"
 """
 SHOP = """
@@ -53,7 +53,7 @@ def refund(order, token=""):
     return f"refunded {order}"
 
 async def wait_for(path):
-    while not Path(path).exists():
+    while not Path(path).exists() or not Path(path).read_text():  # it is there before it says anything
         await asyncio.sleep(0.01)
     return Path(path).read_text()
 """

@@ -157,8 +157,10 @@ def _manifest(name: str) -> Path:
 
 
 def clean_environment(state: Path) -> dict[str, str]:
-    """Return this process's environment with a state folder of its own and no codemode settings."""
+    """Return this process's environment with a state folder of its own, no codemode settings and no window's size."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("CODEMODE_")}
+    for key in ("COLUMNS", "LINES"):  # the test runner's, or that of whoever started it
+        kept.pop(key, None)
     return kept | {"XDG_STATE_HOME": str(state), "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
 
 
