@@ -34,8 +34,6 @@ class TooLarge(Exception):
 class Wire:
     """The pipes of one process; `fate` is empty while it lives, then says how it ended."""
 
-    _asking = 0  # how many answers this process awaits
-
     def __init__(self, child: Child, on_end: Callable[[], None]) -> None:
         """Watch the pipes; `on_end` is called once, when the process has ended. Needs a running loop."""
         self.fate = ""
@@ -44,6 +42,7 @@ class Wire:
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[Answer] | None = None
         self._bound = 0
+        self._is_quick = True
         self._due = 0.0
         self._watch: asyncio.TimerHandle | None = None
         self._received = bytearray()
@@ -73,8 +72,9 @@ class Wire:
         if self.fate:
             raise self.ended()
         self._answer, self._bound = self._loop.create_future(), max_bytes
-        Wire._asking += 1
-        self._watch_until(self._loop.time() + wait_ms / 1000)
+        _asking.add(self)
+        began = self._loop.time()
+        self._watch_until(began + wait_ms / 1000)
         try:
             self._send(memoryview(request))
             meanwhile()
@@ -85,7 +85,8 @@ class Wire:
             raise
         finally:
             self._answer = None
-            Wire._asking -= 1
+            self._is_quick = self._loop.time() - began < 2 * _LINGER_SECONDS
+            _asking.discard(self)
 
     def kill(self, fate: str, error: Exception | None = None) -> None:
         """End the process at once; whoever awaits its answer gets `error`, else what `fate` says."""
@@ -138,14 +139,14 @@ class Wire:
             self._loop.add_writer(self._child.stdin, self._on_writable)
 
     def _linger(self, answer: asyncio.Future[Answer]) -> None:
-        """Look for the answer for a moment, where no other worker's is awaited: most turns take less.
+        """Look for the answer for a moment, where the last one came soon and no other worker's is awaited.
 
-        Sleeping, being woken and the turns of the loop between took longer than what most cells compute
+        Sleeping, being woken and the turns of the loop between take longer than what most cells compute
         between two calls: 363 µs a call became 272 *measured*.
         """
         self._on_stdout()
         until = time.perf_counter() + _LINGER_SECONDS
-        while not answer.done() and Wire._asking == 1 and time.perf_counter() < until:
+        while self._is_quick and not answer.done() and len(_asking) == 1 and time.perf_counter() < until:
             _let_others_run()
             self._on_stdout()
 
@@ -195,3 +196,6 @@ class Wire:
         if not data:
             self._loop.remove_reader(self._child.stderr)
         self._stderr = (self._stderr + data)[-STDERR_TAIL_BYTES:]
+
+
+_asking: set[Wire] = set()  # those of this process that await an answer
