@@ -83,6 +83,7 @@ class Executor:
         self._hooks = tuple(hooks)
         self._emit = emit
         self._prepared: dict[str, _Prepared] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None  # in which calls run, once there was one
 
     async def call(
         self,
@@ -124,7 +125,6 @@ class Executor:
         if self._emit is not None:
             shown = self._redactor.value(given)
             self._emit(CallStarted(context.run_id, _now_ms(), _number(context), method, tool.id, shown))
-            context = context.reporting(self._progress_events(context, self._emit))
         return await self._run(tool, given, context)
 
     def _prepare(self, tool: ToolSpec) -> _Prepared:
@@ -132,6 +132,7 @@ class Executor:
         if known is None or known.tool is not tool:
             policy = self._policy
             check = compile_check(tool.parameters)
+            self._loop = asyncio.get_running_loop()
             known = _Prepared(tool, policy.is_allowed(tool), policy.approval_for(tool), check)
             self._prepared[tool.id] = known
         return known
@@ -187,14 +188,11 @@ class Executor:
         if self._emit is not None:
             self._emit(CallSettled(context.run_id, _now_ms(), _number(context), state, size, error, tool_id))
 
-    def _progress_events(self, context: RunContext, emit: Emit) -> Callable[[Json], None]:
-        loop = asyncio.get_running_loop()
-
-        def progress(update: Json) -> None:
+    def report(self, context: RunContext, update: Json) -> None:
+        """Emit what a call tells of its progress; a synchronous tool does from its own thread."""
+        if self._emit is not None and self._loop is not None:
             event = CallProgress(context.run_id, _now_ms(), _number(context), self._redactor.value(update))
-            loop.call_soon_threadsafe(emit, event)  # a synchronous tool reports from its own thread
-
-        return progress
+            self._loop.call_soon_threadsafe(self._emit, event)
 
 
 async def _invoke_in_time(tool: ToolSpec, timeout_ms: int, checked: dict[str, Json], context: RunContext) -> Json:

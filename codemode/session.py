@@ -258,6 +258,7 @@ class Session:
             config=limits.to_json(),
             sender=who.sender,
             channel=who.channel,
+            report=self.parts.executor.report,
         )
 
     def _record_start(self, run_id: str, given: ExecInput) -> None:

@@ -22,7 +22,7 @@ class RunContext(NamedTuple):
     """What a nested call may know of the run that makes it.
 
     Tools, hooks and `createScope` receive it; it holds no secret and no live object but
-    `aborted` and `progress`.
+    `aborted` and `report`, which is what `progress` tells.
     """
 
     agent_id: str
@@ -35,14 +35,14 @@ class RunContext(NamedTuple):
     sender: str | None = None
     channel: str | None = None
     aborted: Callable[[], bool] = lambda: False
-    progress: Callable[[Json], None] = lambda _update: None
+    report: Callable[["RunContext", Json], None] = lambda _context, _update: None
 
-    def reporting(self, progress: Callable[[Json], None]) -> "RunContext":
-        """Return this context with another `progress`: each call has its own, and `_replace` is slow."""
-        return RunContext(*self[:-1], progress)
+    def progress(self, update: Json) -> None:
+        """Tell whoever follows the run how far the call is; from any thread."""
+        self.report(self, update)
 
     def calling(self, call_id: str) -> "RunContext":
-        """Return this context for one call; see `reporting`."""
+        """Return this context for one call: each has its own, and `_replace` is slow."""
         return RunContext(*self[:5], call_id, *self[6:])
 
 

@@ -83,6 +83,10 @@ class Recorder(Executor):
         self._add(context, tool, given, value=json.loads(outcome.text))
         return outcome
 
+    def report(self, context: RunContext, update: Json) -> None:
+        """Let the executor tell of progress, which is not written down."""
+        self._inner.report(context, update)
+
     def number(self, run_id: str) -> int:
         """Return which run of the recording this is, from 0."""
         return self._runs.setdefault(run_id, len(self._runs))

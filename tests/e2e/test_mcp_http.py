@@ -32,7 +32,9 @@ async def test_a_server_over_streamable_http_works_end_to_end(tmp_path: Path, js
     ):
         listing = await servers.tools()
         price = await call_listed(servers, listing, "shop.price", {"item": "cake"})
-        await call_listed(servers, listing, "shop.bake", context=CONTEXT._replace(progress=updates.append))
+        await call_listed(
+            servers, listing, "shop.bake", context=CONTEXT._replace(report=lambda _, update: updates.append(update))
+        )
         failed = await call_listed(servers, listing, "shop.price", {"item": "gold"})
 
     assert price["structuredContent"] == {"result": 5}

@@ -39,7 +39,7 @@ async def test_everything_works_end_to_end(tmp_path: Path) -> None:
             servers,
             "everything.triggerLongRunningOperation",
             {"duration": 0.1, "steps": 2},
-            context=CONTEXT._replace(progress=updates.append),
+            context=CONTEXT._replace(report=lambda _, update: updates.append(update)),
         )
 
     assert {"mcp:everything:get-sum", "mcp:everything:echo"} < {tool.id for tool in listing.tools}

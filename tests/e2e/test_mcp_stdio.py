@@ -366,7 +366,7 @@ async def test_progress_reaches_the_run(tmp_path: Path) -> None:
     """In order, as plain values."""
     updates: list[object] = []
     async with servers_of(odd("reports_progress"), cache=tmp_path) as servers:
-        await call(servers, "odd.work", context=CONTEXT._replace(progress=updates.append))
+        await call(servers, "odd.work", context=CONTEXT._replace(report=lambda _, update: updates.append(update)))
 
     assert updates == [
         {"progress": 1.0, "total": 2.0, "message": "step 1"},

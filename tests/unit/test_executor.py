@@ -293,8 +293,9 @@ async def test_a_call_emits_start_progress_and_settlement_redacted():
         return [1]
 
     tool = make_tool(invoke=work)
-    await executor(emit=events.append).call(
-        tool, {"password": "hunter2"}, make_context(call_id="7"), method="namespace"
+    runner = executor(emit=events.append)
+    await runner.call(
+        tool, {"password": "hunter2"}, make_context(call_id="7", report=runner.report), method="namespace"
     )
 
     started, progress, settled = events
