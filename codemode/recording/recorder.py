@@ -6,9 +6,10 @@ file is whole whenever a result is told.
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from codemode.catalog import Catalog
 from codemode.core.errors import InvalidConfig, InvalidInput, NestedToolFailed, RuntimeUnavailable
@@ -19,6 +20,8 @@ from codemode.executor import Executor, Method, ToolOutcome
 from codemode.manifest import is_recording
 from codemode.namespaces import Namespaces
 from codemode.recording.file import Lead, RecordedCall, RecordedMapping, RecordedNamespace, load_recording
+
+_Row = TypeVar("_Row", RecordedNamespace, RecordedMapping, RecordedCall)
 
 
 class _Heard(NamedTuple):
@@ -33,7 +36,7 @@ class Recorder(Executor):
     """An executor that writes down what another one answers."""
 
     def __init__(self, inner: Executor, path: Path, lines: Sequence[dict[str, Json]], redactor: Redactor) -> None:
-        """Write the beginning of the file, over what was there.
+        """Make sure that the file can be written; it is when the first result is told.
 
         Args:
             inner: Who really calls.
@@ -42,7 +45,7 @@ class Recorder(Executor):
             redactor: Masks what is written.
 
         Raises:
-            InvalidConfig: Nothing can be written there.
+            InvalidConfig: Nothing can be written there, or what is there is a recording with a fault.
         """
         super().__init__(redactor)
         self._inner = inner
@@ -51,11 +54,14 @@ class Recorder(Executor):
         self._heard = _Heard([], [], [])
         self._runs: dict[str, int] = {}
         self._is_told = False
-        self._earlier = load_recording(path) if is_recording(path) else None
+        self._goes_on = False  # with what other processes wrote of the same run
+        if is_recording(path):
+            load_recording(path)
         try:
-            self.save()
+            draft = self._draft("")
         except RuntimeUnavailable as error:
             raise InvalidConfig(error.message) from error
+        draft.unlink()
 
     async def call(
         self,
@@ -113,40 +119,83 @@ class Recorder(Executor):
 
         Contract: recording:record:waits
         """
-        if isinstance(event, WaitStarted) and not self._runs and self._earlier is not None:
-            earlier = self._earlier
-            calls = [(0, call) for call in earlier.calls]
-            self._heard = _Heard(list(earlier.namespaces), list(earlier.mappings), calls)
+        if isinstance(event, WaitStarted) and not self._runs:
+            self._goes_on = True
         self.number(event.run_id)
         if isinstance(event, RunEnded):
-            self._is_told = True
             self.save()
+            self._is_told = self._goes_on = True
 
     def save(self) -> None:
         """Write all of it, redacted, in the order in which the calls were made.
 
+        Where another process may have written of the same run meanwhile, what it wrote stays.
+
         Raises:
             RuntimeUnavailable: It cannot be written.
 
-        Contract: recording:record:redacted, recording:format:diffable
+        Contract: recording:record:redacted, recording:record:together, recording:format:diffable
         """
-        heard = self._heard
-        calls = [call for _, call in sorted(heard.calls, key=lambda each: (each[0], each[1].number))]
-        rows = [*self._lines, *(each.to_json() for each in heard.namespaces)]
-        rows += [*(each.to_json() for each in heard.mappings), *(each.to_json() for each in calls)]
-        text = "".join(json.dumps(self._redactor.value(row), ensure_ascii=False) + "\n" for row in rows)
+        with alone(self._path.parent):
+            heard = self._together() if self._goes_on and is_recording(self._path) else self._heard
+            calls = [call for _, call in sorted(heard.calls, key=lambda each: (each[0], each[1].number))]
+            rows = [*self._lines, *(each.to_json() for each in heard.namespaces)]
+            rows += [*(each.to_json() for each in heard.mappings), *(each.to_json() for each in calls)]
+            text = "".join(json.dumps(self._redactor.value(row), ensure_ascii=False) + "\n" for row in rows)
+            draft = self._draft(text)
+            try:
+                draft.replace(self._path)
+            except OSError as error:
+                raise self._unwritable(error) from error
+
+    def _together(self) -> _Heard:
+        """Return what was heard here, with what is only in the file; it may be of a process that knew fewer secrets."""
+        ours, theirs = self._heard, load_recording(self._path)
+        namespaces = self._missing(theirs.namespaces, ours.namespaces)
+        mappings = self._missing(theirs.mappings, ours.mappings)
+        calls = [(0, call) for call in self._missing(theirs.calls, [call for _, call in ours.calls])]
+        return _Heard([*namespaces, *ours.namespaces], [*mappings, *ours.mappings], [*calls, *ours.calls])
+
+    def _missing(self, theirs: Sequence[_Row], ours: Sequence[_Row]) -> list[_Row]:
+        known = {self._line(each) for each in ours}
+        return [each for each in theirs if self._line(each) not in known]
+
+    def _line(self, row: _Row) -> str:
+        return json.dumps(self._redactor.value(row.to_json()), sort_keys=True)
+
+    def _draft(self, text: str) -> Path:
         draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
             draft.write_text(text, encoding="utf-8")
-            draft.replace(self._path)
         except OSError as error:
-            raise RuntimeUnavailable(f"cannot write the recording {self._path}: {error.strerror}") from error
+            raise self._unwritable(error) from error
+        return draft
+
+    def _unwritable(self, error: OSError) -> RuntimeUnavailable:
+        return RuntimeUnavailable(f"cannot write the recording {self._path}: {error.strerror}")
 
     def _add(self, context: RunContext, tool: ToolSpec, given: Json, **came: Any) -> None:
         call = RecordedCall(int(context.call_id or 0), tool.id, given, **came)
         self._heard.calls.append((self.number(context.run_id), call))
         if self._is_told:  # it settled after its run's result: nobody writes it later
             self.save()
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other recorders from writing into a folder meanwhile, where the system can."""
+    try:
+        import fcntl
+
+        held = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):  # Windows; or there is no such folder, which whoever writes into it will say
+        yield
+        return
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)  # which gives the lock back
 
 
 class HeardNamespaces(Namespaces):

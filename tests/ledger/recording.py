@@ -20,6 +20,7 @@ REQUIREMENTS = {
         "A replayed cell reaches the namespaces of plugins as it did, without the plugins and as strictly.",
     ),
     "recording:record:waits": ("ours", "A wait goes on with the recording of its run."),
+    "recording:record:together": ("ours", "What several processes hear of one run is all in its recording."),
     "recording:replay:servers": (
         "contract 12",
         "Replay needs neither servers nor secrets: the recording is the catalog.",

@@ -11,10 +11,10 @@ import pytest
 from codemode import CodeMode, Completed, Failed, MockTool, Waiting
 from codemode.config import CodeModeConfig
 from codemode.core.errors import InvalidConfig, NestedToolFailed, RuntimeUnavailable
-from codemode.core.events import CallStarted
+from codemode.core.events import CallStarted, RunEnded, WaitStarted
 from codemode.core.limits import Limits
 from codemode.core.redact import Redactor
-from codemode.core.types import CodeModeResult, RunContext
+from codemode.core.types import CodeModeResult, RunContext, ToolSpec
 from codemode.executor import Executor
 from codemode.recording.file import Lead, RecordedCall, RecordedMapping, Recording, check_recording, load_recording
 from codemode.recording.player import Player
@@ -36,6 +36,11 @@ ADD = {
     "owner": "app",
     "parameters": {"type": "object"},
 }
+
+
+async def echo(given: dict[str, Any], _context: RunContext) -> Any:
+    """A tool that returns its input."""
+    return given
 
 
 def value_of(result: CodeModeResult) -> Any:
@@ -175,6 +180,35 @@ async def test_a_wait_in_another_session_goes_on_with_the_file(tmp_path: Path) -
     assert [line["value"] for line in calls_of(path)] == [1, 2]
 
 
+@requirement("recording:record:together")
+async def test_what_two_processes_hear_of_one_run_is_all_in_the_file(tmp_path: Path) -> None:
+    """The first one carries a call on while its run waits; the second one goes on with the run."""
+    path, tool = tmp_path / "calls.jsonl", ToolSpec("client:app:echo", "echo", "", "client", "app", {}, echo)
+
+    def recorder() -> Recorder:
+        return Recorder(Executor(Redactor()), path, [{"recording": 1}], Redactor())
+
+    async def hear(one: Recorder, number: int) -> None:
+        await one.call(tool, {"n": number}, CONTEXT._replace(call_id=str(number)))
+
+    def tell(one: Recorder) -> None:
+        one.heed(RunEnded(CONTEXT.run_id, 1.0, "waiting", None, None, 1.0))
+
+    path.write_text('{"recording":1}\n{"type":"call","call":9,"tool":"client:app:old","input":{},"value":null}\n')
+    first = recorder()
+    await hear(first, 1)
+    tell(first)
+    second = recorder()
+    second.heed(WaitStarted(CONTEXT.run_id, 2.0, "wait_1"))
+    await hear(second, 3)
+    await hear(first, 2)
+    tell(second)
+    await hear(first, 4)
+    await hear(second, 5)
+
+    assert [line["input"]["n"] for line in calls_of(path)] == [1, 2, 3, 4, 5]
+
+
 @requirement("recording:record:redacted", "recording:replay:secrets")
 async def test_secrets_are_masked_and_what_was_masked_finds_its_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -206,7 +240,6 @@ def test_a_disk_that_takes_nothing_any_more_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     recorder = Recorder(Executor(Redactor()), folder / "calls.jsonl", [{"recording": 1}], Redactor())
-    (folder / "calls.jsonl").unlink()
     folder.rmdir()
     with pytest.raises(RuntimeUnavailable, match="cannot write the recording"):
         recorder.save()
