@@ -6,14 +6,15 @@ that the guest sees as a plain Error. Called by the live run; timers and yields 
 """
 
 import json
-from typing import NamedTuple
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
 
 from codemode.catalog import Catalog
 from codemode.core.errors import CodeModeError, InvalidInput, NestedToolFailed
 from codemode.core.limits import MAX_BRIDGE_BYTES, Limits
 from codemode.core.names import did_you_mean
 from codemode.core.types import PATH_SEPARATOR, BridgeCall, BridgeReply, Json, RunContext, ToolSpec
-from codemode.executor import Executor, Method
+from codemode.executor import Executor, Method, ToolOutcome
 
 
 class Target(NamedTuple):
@@ -76,22 +77,19 @@ class Bridge:
             raise NestedToolFailed(f"{tool_id} is not available any more", tool_id)
         return Target(tool, given)
 
-    async def carry_out(
+    def carry_out(
         self, call: BridgeCall, target: Target, context: RunContext, approved: bool = False
-    ) -> BridgeReply:
-        """Run a resolved call through the executor and return how it settled.
+    ) -> Coroutine[Any, Any, ToolOutcome]:
+        """Run a resolved call through the executor.
 
         Raises:
+            NestedToolFailed: The guest sees it as a rejection: `reject` gives its reply.
             ApprovalNeeded: A person must decide first; nothing has run.
 
         Contract: bridge:call:plain-value, bridge:call:rejection
         """
         method: Method = "call" if call.method == "call" else "namespace"
-        try:
-            outcome = await self._executor.call(target.tool, target.input, context, method=method, approved=approved)
-        except NestedToolFailed as error:
-            return reject(call.id, error)
-        return BridgeReply(call.id, True, outcome.text)
+        return self._executor.call(target.tool, target.input, context, method=method, approved=approved)
 
     def _search(self, call: BridgeCall) -> Json:
         limit = self._limits.search_default_limit if call.payload is None else call.payload

@@ -59,7 +59,7 @@ class Carrier:
 
     def start(self, bridge: Bridge, call: BridgeCall, target: Target, approved: bool = False) -> None:
         """Begin to carry out a call."""
-        self._tasks[call.id] = self._loop.create_task(self._carry(bridge, call, target, approved))
+        self._tasks[call.id] = self._loop.create_task(self._carry(bridge, call, target, approved), name="nested call")
 
     def cancel(self) -> None:
         """Cancel all calls and tell nobody: the run has ended. Their tools see `aborted` at once.
@@ -92,13 +92,15 @@ class Carrier:
 
     async def _carry(self, bridge: Bridge, call: BridgeCall, target: Target, approved: bool) -> None:
         try:
-            reply = await bridge.carry_out(call, target, self._context.calling(str(call.id)), approved)
+            outcome = await bridge.carry_out(call, target, self._context.calling(str(call.id)), approved)
+        except NestedToolFailed as error:
+            self._leave(call.id).settled(reject(call.id, error))
         except ApprovalNeeded as asked:
             self._leave(call.id).parked(call, asked)
         except Exception as error:  # noqa: BLE001  # a fault of ours: the run ends with it, and says so
             self._leave(call.id).broke(call, error)
         else:
-            self._leave(call.id).settled(reply)
+            self._leave(call.id).settled(BridgeReply(call.id, True, outcome.text))
 
     def _leave(self, call_id: int) -> Receiver:
         del self._tasks[call_id]

@@ -142,10 +142,9 @@ class LiveRun:
         end = await self.vm.deliver(encode_settlements(replies), self.requests.last_id)
         if end is None:
             return None
-        at_ms, journal = _now_ms(), self._around.journal
-        for call in self.requests.delivered(replies):
-            if call.method in _TRACED:
-                journal.record(CallDelivered(self.run_id, at_ms, call.id, self.wait_id))
+        at_ms, run_id, wait_id = _now_ms(), self.run_id, self.wait_id
+        traced = [call.id for call in self.requests.delivered(replies) if call.method in _TRACED]
+        self._around.journal.record(*[CallDelivered(run_id, at_ms, call_id, wait_id) for call_id in traced])
         return end
 
     async def _restore(self) -> bool:

@@ -156,6 +156,8 @@ def _difference(before: bytes, piece: bytes) -> bytes:
     """Return a bitmap of the grains that differ, and those grains, exclusive-or'ed with the base's."""
     bits = 0
     grains: list[bytes] = []
+    if piece == before:
+        return bytes(_bitmap_size(len(piece)))
     for block in range(0, len(piece), _BLOCK_BYTES):
         if piece[block : block + _BLOCK_BYTES] == before[block : block + _BLOCK_BYTES]:
             continue

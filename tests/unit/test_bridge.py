@@ -45,14 +45,16 @@ async def test_a_call_gives_the_value_of_its_tool() -> None:
     target = served.resolve(call)
 
     assert target.tool.id == "client:app:echo"
-    assert await served.carry_out(call, target, CONTEXT) == (7, True, '{"a":1}')
+    assert await served.carry_out(call, target, CONTEXT) == ('{"a":1}',)
 
 
 @requirement("bridge:call:rejection")
 async def test_a_tool_that_fails_is_a_rejection_with_four_fields() -> None:
     call = BridgeCall(7, "call", "fail", {})
     served = bridge()
-    reply = await served.carry_out(call, served.resolve(call), CONTEXT)
+    with pytest.raises(NestedToolFailed) as failed:
+        await served.carry_out(call, served.resolve(call), CONTEXT)
+    reply = reject(call.id, failed.value)
 
     assert (reply.id, reply.ok) == (7, False)
     assert json.loads(reply.text) == {
