@@ -81,6 +81,7 @@ class Session:
         self._reach = Reach(parts.catalog, parts.policy, parts.namespaces)
         self._residents = Residents(parts.around)
         self._kept: dict[str, bytes] = {}
+        self._line = asyncio.Lock()
 
     @property
     def catalog(self) -> Catalog:
@@ -171,6 +172,7 @@ class Session:
         parts, around = self.parts, self._around
         given = parse_exec_input(raw, parts.config.languages)
         await parts.pool.warm()
+        await self._stand_in_line()
         deadline = attempt.start_clock(limits.timeout_ms)
         attempt.run_id = run_id = around.store.create(self._new_run(given, limits))
         around.journal.follow(run_id, self.agent_run_id)
@@ -228,6 +230,11 @@ class Session:
     async def close(self) -> None:
         """End what is live here; waiting runs stay, their calls in flight are interrupted."""
         await self._residents.close()
+
+    async def _stand_in_line(self) -> None:
+        """Begin one run in each turn of the loop: of many at once, those that compute are served in between."""
+        await self._line.acquire()
+        asyncio.get_running_loop().call_soon(self._line.release)
 
     # ---- what runs are made of ----
 

@@ -71,15 +71,15 @@ class WorkerPool:
             raise
         return worker
 
-    def release(self, worker: Worker) -> None:
-        """Give a worker back, without a VM in it, alive or dead; the next in line gets it."""
+    def release(self, worker: Worker) -> bool:
+        """Give a worker back, without a VM in it, alive or dead; say whether the next in line has got it."""
         worker.on_wanted = None
         if worker not in self._workers:
-            return
+            return False
         if worker.reusable:
-            self._hand_out(worker)
-        else:
-            worker.kill()
+            return self._hand_out(worker)
+        worker.kill()
+        return False
 
     async def close(self) -> None:
         """End all workers; whoever waits for one gets `RuntimeUnavailable`."""
@@ -141,10 +141,11 @@ class WorkerPool:
             if self._waiters:
                 self._waiters.popleft().set_exception(error)
 
-    def _hand_out(self, worker: Worker) -> None:
+    def _hand_out(self, worker: Worker) -> bool:
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_result(worker)
-                return
+                return True
         self._idle.append(worker)
+        return False

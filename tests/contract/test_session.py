@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from codemode.core.errors import ErrorCode, InvalidInput
+from codemode.core.events import ExecStarted
 from codemode.core.limits import KILL_GRACE_MS, MAX_ERROR_BYTES, Limits
 from codemode.core.types import CodeModeResult, Completed, Failed, Waiting
 from codemode.hooks import Hook
@@ -538,6 +539,23 @@ async def test_a_cell_that_asks_without_end_leaves_room_for_others(pool: WorkerP
         session.abort(run_id)
 
         assert failed(await going).code is ErrorCode.ABORTED
+
+
+async def test_of_runs_that_come_together_each_turn_of_the_loop_begins_one(pool: WorkerPool) -> None:
+    loop, turns, began = asyncio.get_running_loop(), [0], []
+
+    def count() -> None:
+        turns[0] += 1
+        if len(began) < 6:
+            loop.call_soon(count)
+
+    async with open_test_session(pool, toolbox()) as session:
+        session.listen(lambda event: began.append(turns[0]) if isinstance(event, ExecStarted) else None)
+        loop.call_soon(count)
+        results = await asyncio.gather(*(cell(session, f"return {number}") for number in range(6)))
+
+    assert [completed(result) for result in results] == list(range(6))
+    assert len(set(began)) == 6
 
 
 @requirement("session:abort:live")

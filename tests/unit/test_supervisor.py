@@ -79,6 +79,18 @@ async def test_what_need_not_be_done_before_a_turn_is_done_while_the_worker_has_
         assert (end.value, seen) == (2, ["meanwhile"])
 
 
+async def test_a_worker_given_back_goes_to_the_next_in_line_or_rests() -> None:
+    async with pool_of() as pool:
+        worker = await pool.acquire()
+        waiting = asyncio.ensure_future(pool.acquire())
+        await asyncio.sleep(0)
+
+        assert pool.release(worker)
+        assert await waiting is worker
+        assert not pool.release(worker)
+        assert await pool.acquire() is worker
+
+
 async def test_a_scope_is_sent_once_to_each_worker() -> None:
     async with one_worker() as worker:
         first = await worker.turn(start([["echo"]], scope="abc", scope_text=b"the scope"), 0)
