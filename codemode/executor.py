@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from codemode.core.errors import NestedToolFailed
 from codemode.core.events import CallProgress, CallSettled, CallStarted, Event
-from codemode.core.jsonsafe import NotJson, to_text
+from codemode.core.jsonsafe import NotJson, to_plain, to_text
 from codemode.core.limits import MAX_BRIDGE_BYTES, MAX_ERROR_BYTES
 from codemode.core.redact import Redactor
 from codemode.core.types import Approval, Json, RunContext, ToolSpec
@@ -117,6 +117,7 @@ class Executor:
             asked: str | None = None
             if self._hooks and not approved:
                 given, asked = await self._ask_hooks(tool, given, context)
+                given = _plain_input(tool, given)
             self._admit(prepared, given, asked, approved)
         except NestedToolFailed as error:
             state: _State = "denied" if isinstance(error, _Refused) else "error"
@@ -189,9 +190,19 @@ class Executor:
             self._emit(CallSettled(context.run_id, _now_ms(), _number(context), state, size, error, tool_id))
 
     def report(self, context: RunContext, update: Json) -> None:
-        """Emit what a call tells of its progress; a synchronous tool does from its own thread."""
+        """Emit what a call tells of its progress; a synchronous tool does from its own thread.
+
+        Raises:
+            NotJson: The update has no JSON form.
+
+        Contract: executor:progress:json
+        """
+        try:
+            shown = self._redactor.value(to_plain(update))
+        except NotJson as error:
+            raise NotJson(f"what progress() was given is no JSON: {error}") from error
         if self._emit is not None and self._loop is not None:
-            event = CallProgress(context.run_id, _now_ms(), _number(context), self._redactor.value(update))
+            event = CallProgress(context.run_id, _now_ms(), _number(context), shown)
             self._loop.call_soon_threadsafe(self._emit, event)
 
 
@@ -203,6 +214,17 @@ async def _invoke_in_time(tool: ToolSpec, timeout_ms: int, checked: dict[str, Js
         if not deadline.expired():
             raise
         raise NestedToolFailed(f"{tool.id} did not answer within its timeoutMs of {timeout_ms} ms.") from error
+
+
+def _plain_input(tool: ToolSpec, given: Json) -> Json:
+    """Return the input that hooks left as JSON data, which a cell's is, but a hook's need not be.
+
+    Contract: executor:input:json
+    """
+    try:
+        return to_plain(given)
+    except NotJson as error:
+        raise NestedToolFailed(f"the input of {tool.id} is no JSON: {error}", tool.id) from error
 
 
 def _is_cancelled() -> bool:

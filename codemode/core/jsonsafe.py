@@ -30,7 +30,16 @@ def to_text(value: Any) -> str:
     Raises:
         NotJson: Binary data, a cycle, too deep a value, or a type without a JSON form.
     """
-    return _encode(value if _is_plain(value, 0) else adapt(value))
+    return _encode(to_plain(value))
+
+
+def to_plain(value: Any) -> Json:
+    """Return the value itself where it is plain JSON data already, as nearly all are, else adapted.
+
+    Raises:
+        NotJson: As `adapt`.
+    """
+    return value if _is_plain(value, 0) else adapt(value)
 
 
 def adapt(value: Any) -> Json:

@@ -80,7 +80,7 @@ class Wire:
             meanwhile()
             self._linger(self._answer)
             return await self._answer
-        except asyncio.CancelledError:
+        except BaseException:  # whatever it was, an answer that nobody awaits must not meet the next request
             self.kill("was stopped in mid-turn")
             raise
         finally:

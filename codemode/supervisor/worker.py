@@ -174,6 +174,10 @@ class Worker:
             self._expect(wanted, header)
         except Overdue:
             raise RuntimeUnavailable(f"the sandbox worker sent no `{wanted}` within {wait_ms / 1000:g} s") from None
+        except TooLarge:
+            if max_bytes:
+                raise
+            raise self._wire.ended() from None
         except ProtocolError as error:
             raise self._violated(error) from error
         return header, blob

@@ -5,6 +5,8 @@ REQUIREMENTS = {
         "contract 9",
         "One function applies policy, hook, approval, schema, timeout, execution, adapter and events, in this order.",
     ),
+    "executor:input:json": ("ours", "What a hook makes of an input is adapted as results are, or rejects."),
+    "executor:progress:json": ("ours", "A tool's progress is adapted as results are; what has no JSON form raises."),
     "executor:input:null-is-empty": ("contract 6", "`null` or a missing input means `{}`."),
     "executor:approval:parks": ("contract 9", "A call that needs a person runs only after it is made again, approved."),
     "executor:schema:path-and-rule": (

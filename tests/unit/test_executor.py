@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import datetime as dt
 import decimal
 import json
 
@@ -302,6 +303,39 @@ async def test_a_call_emits_start_progress_and_settlement_redacted():
     assert started == CallStarted("cm_1", started.at_ms, 7, "namespace", tool.id, {"password": "[redacted]"})
     assert progress == CallProgress("cm_1", progress.at_ms, 7, {"done": 0.5, "token": "[redacted]"})
     assert settled == CallSettled("cm_1", settled.at_ms, 7, "ok", 3, None)
+
+
+@requirement("executor:progress:json")
+async def test_progress_is_adapted_or_raises_where_it_was_told():
+    events: list = []
+
+    async def work(given, context):
+        context.progress({"since": dt.date(2026, 1, 2), "of": (1, 2)})
+        await asyncio.sleep(0)
+        context.progress({"raw": b"bytes"})
+
+    runner = executor(emit=events.append)
+    with pytest.raises(NestedToolFailed, match=r"what progress\(\) was given is no JSON: value.raw is binary"):
+        await runner.call(make_tool(invoke=work), {}, make_context(report=runner.report))
+
+    assert [event.update for event in events if isinstance(event, CallProgress)] == [
+        {"since": "2026-01-02", "of": [1, 2]}
+    ]
+
+
+@requirement("executor:input:json")
+async def test_what_a_hook_makes_of_an_input_is_adapted_or_rejects():
+    seen: list = []
+
+    async def work(given, context):
+        seen.append(given)
+
+    tool = make_tool(invoke=work)
+    await executor(hooks=[hook({"input": {"on": dt.date(2026, 1, 2)}})]).call(tool, {}, CONTEXT)
+    error = await failure(executor(hooks=[hook({"input": {"raw": b"bytes"}})]), tool)
+
+    assert seen == [{"on": "2026-01-02"}]
+    assert str(error).startswith("the input of client:app:echo is no JSON: value.raw is binary")
 
 
 @requirement("executor:events:one-stream")

@@ -91,6 +91,27 @@ async def test_a_worker_given_back_goes_to_the_next_in_line_or_rests() -> None:
         assert await pool.acquire() is worker
 
 
+async def test_a_worker_whose_answer_nobody_awaits_any_more_is_killed() -> None:
+    def broken() -> None:
+        raise ValueError("meanwhile something broke")
+
+    async with pool_of() as pool:
+        worker = await pool.acquire()
+        with pytest.raises(ValueError, match="meanwhile"):
+            await worker.turn(start([turn()]), 0, broken)
+        with pytest.raises(RuntimeUnavailable, match="was stopped in mid-turn"):
+            await worker.drop()
+
+
+@requirement("execution:worker:hostile-frames")
+async def test_a_worker_that_adds_a_blob_where_none_is_due_is_killed() -> None:
+    async with pool_of() as pool:
+        worker = await pool.acquire()
+        await worker.turn(start([turn("suspended", "[]")], [["send", {"event": "inspected", "answer": {}}, "blob"]]), 0)
+        with pytest.raises(RuntimeUnavailable, match="answered with 4 bytes where 0 are allowed and was killed"):
+            await worker.inspect("1", [])
+
+
 async def test_a_scope_is_sent_once_to_each_worker() -> None:
     async with one_worker() as worker:
         first = await worker.turn(start([["echo"]], scope="abc", scope_text=b"the scope"), 0)
