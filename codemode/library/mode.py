@@ -5,6 +5,7 @@ what a program wants to know of them, and closes all of it again. `codemode run`
 stand on the same parts; nothing here runs a cell by itself.
 """
 
+import asyncio
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -51,7 +52,8 @@ class Options(TypedDict, total=False):
     store: The file that runs are kept in, to go on in another process; in memory when left out.
     beside: An open `CodeMode` whose workers, store and connections to MCP servers to share, and nothing else.
     may_ask: Whether a person can decide on approvals; without one they are denied at once.
-    on_event: Told of each event of a run as it happens, in the event loop's thread.
+    on_event: Told of each event of a run as it happens, in the event loop's thread; what it raises goes to
+        the loop's exception handler, and the run goes on.
     record: The file to write all nested calls to, redacted.
     replay: The recording that answers nested calls, instead of manifest and tools.
     """
@@ -292,7 +294,7 @@ class CodeMode:
         )
         session = await stack.enter_async_context(session_over(box, setup, shared.pool, shared.store))
         if "on_event" in options:
-            session.listen(options["on_event"])
+            session.listen(_unharmed_by(options["on_event"]))
         return _Opened(box, shared, session)
 
     @property
@@ -337,3 +339,19 @@ def _check_names(given: Iterable[str], known: Iterable[str], what: str) -> None:
         if name not in names:
             hint = did_you_mean(name, names)
             raise InvalidConfig(f'CodeMode has no {what} "{name}"; it takes {", ".join(names)}.{hint}')
+
+
+def _unharmed_by(on_event: Callable[[Event], None]) -> Callable[[Event], None]:
+    """Return a listener whose failures do not become those of a run.
+
+    Contract: library:events:listener-fails
+    """
+
+    def listen(event: Event) -> None:
+        try:
+            on_event(event)
+        except Exception as error:  # noqa: BLE001  # code of the program around us: it may fail with anything
+            about = {"message": "on_event of a CodeMode failed; the run goes on", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(about)
+
+    return listen

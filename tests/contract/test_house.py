@@ -22,6 +22,7 @@ MAY_CATCH_EVERYTHING = {
     "cli/app.py": "an exception becomes an exit status",
     "executor.py": "a tool's exception becomes a rejection",
     "hooks.py": "a hook's exception becomes a refusal",
+    "library/mode.py": "a listener of the program around us, reported to its loop",
     "live/carrier.py": "a fault of ours in a call ends its run",
     "namespaces.py": "a plugin's exception in its scope or mapper becomes invalid_config or invalid_input",
     "plugins.py": "whatever a plugin does while it is loaded becomes invalid_config",

@@ -1,6 +1,7 @@
 """The library: code mode inside a Python program."""
 
 REQUIREMENTS = {
+    "library:events:listener-fails": ("ours", "A listener that fails is reported to its loop, and the run goes on."),
     "library:import:lazy": ("ours", "Importing the package loads none of its parts: the command line starts at once."),
     "library:open:nothing-before": ("ours", "A CodeMode opens nothing before its `async with`, and says so when used."),
     "library:exec:result": ("contract 3", "exec returns completed, waiting or failed, and never raises for a cell."),

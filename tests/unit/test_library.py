@@ -310,6 +310,22 @@ async def test_what_happened_is_there_for_one_run_and_for_all() -> None:
     assert {event.run_id for event in events} == {run.run_id for run in both.runs}
 
 
+@requirement("library:events:listener-fails")
+async def test_a_listener_that_fails_is_reported_and_harms_no_run() -> None:
+    reported: list[dict[str, Any]] = []
+
+    def broken(_event: Event) -> None:
+        raise ValueError("the listener broke")
+
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    async with CodeMode(tools=[add], on_event=broken) as code_mode:
+        assert value_of(await code_mode.exec("return await tools.add({a: 1})")) is not None
+        counts = code_mode.telemetry
+
+    assert counts["callCount"] == 1
+    assert {str(context["exception"]) for context in reported} == {"the listener broke"}
+
+
 @requirement("library:sharing:workers-and-store", "library:sharing:nothing-else")
 async def test_sessions_side_by_side_share_workers_and_store_and_nothing_else() -> None:
     async with CodeMode(tools=[add]) as first, CodeMode(tools=[MockTool("secret")], beside=first) as second:
