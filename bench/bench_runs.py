@@ -188,7 +188,7 @@ async def _sixteen(session: Session, run: int) -> None:
 class _NoJournal(Journal):
     """Takes no event: what is left is a call without telemetry, trajectory and log."""
 
-    def record(self, *events: Event) -> None:
+    def record(self, event: Event) -> None:
         """Pay no heed."""
 
     def count(self, event: Event) -> None:

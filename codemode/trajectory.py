@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, cast
 
 from codemode.core.events import (
-    CallDelivered,
     CallParked,
     CallProgress,
     CallSettled,
@@ -167,8 +166,8 @@ class _Draft:
                 self._change(state="running")
             case SnapshotEvent():
                 self._add_snapshot(event)
-            case TurnMeasured(_, _, guest_ms):
-                self._change(guest_ms=self._run.guest_ms + guest_ms)
+            case TurnMeasured():
+                self._add_turn(event)
             case RunEnded():
                 self._add_end(event)
             case _:
@@ -177,7 +176,13 @@ class _Draft:
     def _change(self, **fields: Json) -> None:
         self._run = self._run._replace(**fields)
 
-    def _add_to_call(self, event: CallParked | CallStarted | CallProgress | CallSettled | CallDelivered) -> None:
+    def _add_turn(self, event: TurnMeasured) -> None:
+        self._change(guest_ms=self._run.guest_ms + event.guest_ms)
+        for call_id in event.delivered:
+            call = self._calls.get(call_id) or Call(call_id)
+            self._calls[call_id] = call._replace(deliverer=event.wait_id or DELIVERED_BY_EXEC)
+
+    def _add_to_call(self, event: CallParked | CallStarted | CallProgress | CallSettled) -> None:
         call = self._calls.get(event.call_id) or Call(event.call_id)
         match event:
             case CallParked(_, _, _, method, tool_id, input_, reason):
@@ -190,8 +195,6 @@ class _Draft:
             case CallSettled(_, at_ms, _, state, result_bytes, error, tool_id):
                 call = call._replace(state=state, end_ms=at_ms, result_bytes=result_bytes, error=error)
                 call = call._replace(tool_id=call.tool_id or tool_id)
-            case CallDelivered(_, _, _, wait_id):
-                call = call._replace(deliverer=wait_id or DELIVERED_BY_EXEC)
         self._calls[call.id] = call
 
     def _add_snapshot(self, event: SnapshotEvent) -> None:

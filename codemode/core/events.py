@@ -80,15 +80,6 @@ class CallSettled(NamedTuple):
     tool_id: str | None = None
 
 
-class CallDelivered(NamedTuple):
-    """A settlement reached the guest; `wait_id` is None when the `exec` itself delivered it."""
-
-    run_id: str
-    at_ms: float
-    call_id: int
-    wait_id: str | None
-
-
 class SnapshotEvent(NamedTuple):
     """A snapshot was `taken`, `restored`, `expired` or `discarded`; `bytes` as stored."""
 
@@ -99,11 +90,17 @@ class SnapshotEvent(NamedTuple):
 
 
 class TurnMeasured(NamedTuple):
-    """A turn of the VM ended after `guest_ms` in the worker."""
+    """A turn of the VM ended after `guest_ms` in the worker.
+
+    It began with what the calls `delivered` had settled to; `wait_id` is None when the `exec` itself
+    delivered that.
+    """
 
     run_id: str
     at_ms: float
     guest_ms: float
+    delivered: list[int] = []
+    wait_id: str | None = None
 
 
 class RunEnded(NamedTuple):
@@ -124,7 +121,6 @@ Event = (
     | CallParked
     | CallProgress
     | CallSettled
-    | CallDelivered
     | SnapshotEvent
     | TurnMeasured
     | RunEnded
@@ -137,7 +133,6 @@ EVENT_TYPES: dict[str, type[Any]] = {
     "call_parked": CallParked,
     "call_progress": CallProgress,
     "call_settled": CallSettled,
-    "call_delivered": CallDelivered,
     "snapshot": SnapshotEvent,
     "turn_measured": TurnMeasured,
     "run_ended": RunEnded,

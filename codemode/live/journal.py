@@ -58,14 +58,13 @@ class Journal:
             telemetry.add(event)
         self._streams.setdefault(run_id, _Stream(telemetry))
 
-    def record(self, *events: Event) -> None:
-        """Add events of one run to it; the late ones of a run that is forgotten are dropped."""
-        stream = self._streams.get(events[0].run_id) if events else None
+    def record(self, event: Event) -> None:
+        """Add an event to its run; the late ones of a run that is forgotten are dropped."""
+        stream = self._streams.get(event.run_id)
         if stream is not None:
-            stream.unwritten += events
+            stream.unwritten.append(event)
             for listener in self.listeners:
-                for event in events:
-                    listener(event)
+                listener(event)
 
     def keep_up(self, run_id: str) -> None:
         """Count what was recorded of a run, and make it ready for the store.

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from codemode.core.errors import CodeModeError, ErrorCode, RuntimeUnavailable
-from codemode.core.events import CallDelivered, SnapshotEvent, TurnMeasured
+from codemode.core.events import SnapshotEvent, TurnMeasured
 from codemode.core.limits import INBOX_POLL_MS, MIN_TURN_MS
 from codemode.core.protocol import Start, encode_settlements
 from codemode.core.types import GuestFailure, TurnEnd
@@ -52,6 +52,7 @@ class LiveRun:
         self.has_begun = False
         self.stopped: CodeModeError | None = None
         self._around = around
+        self._delivered: list[int] = []  # the traced calls that the turn which ends now was told of
         self._loop = asyncio.get_running_loop()
         self._waking: asyncio.Future[None] | None = None
         service.changed = self._wake
@@ -116,7 +117,8 @@ class LiveRun:
 
         Contract: execution:failed:dispatches-nothing
         """
-        self._around.journal.record(TurnMeasured(self.run_id, _now_ms(), end.guest_ms))
+        delivered, self._delivered = self._delivered, []
+        self._around.journal.record(TurnMeasured(self.run_id, _now_ms(), end.guest_ms, delivered, self.wait_id))
         self.output.admit(end)
         if end.failure is not None:
             raise TurnFailed(self._with_numbers(end.failure))
@@ -140,11 +142,8 @@ class LiveRun:
         """
         replies = self.requests.batch()
         end = await self.vm.deliver(encode_settlements(replies), self.requests.last_id)
-        if end is None:
-            return None
-        at_ms, run_id, wait_id = _now_ms(), self.run_id, self.wait_id
-        traced = [call.id for call in self.requests.delivered(replies) if call.method in _TRACED]
-        self._around.journal.record(*[CallDelivered(run_id, at_ms, call_id, wait_id) for call_id in traced])
+        if end is not None:
+            self._delivered = [call.id for call in self.requests.delivered(replies) if call.method in _TRACED]
         return end
 
     async def _restore(self) -> bool:

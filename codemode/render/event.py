@@ -47,6 +47,12 @@ def _settled(event: _Event) -> str:
     return f"settled: {event['state']}, {size(event['result_bytes'])}"
 
 
+def _turn(event: _Event) -> str:
+    calls = event["delivered"]
+    told = f"after call{'s' * (len(calls) > 1)} {', '.join(map(str, calls))} " if calls else ""
+    return f"turn {told}over, {duration(event['guest_ms'])} in the cell"
+
+
 def _ended(event: _Event) -> str:
     code = f" [{event['code']}]" if event["code"] else ""
     return f"run {event['run_id']} is {event['state']}{code} after {duration(event['duration_ms'])}"
@@ -69,8 +75,7 @@ _TELLERS: dict[str, Callable[[_Event], str]] = {
     "call_parked": lambda event: f"awaits approval with {_short(event['input'])}{_why(event['reason'])}",
     "call_progress": lambda event: f"reports {_short(event['update'])}",
     "call_settled": _settled,
-    "call_delivered": lambda _event: "delivered to the cell",
     "snapshot": lambda event: f"snapshot {event['change']}, {size(event['bytes'])}",
-    "turn_measured": lambda event: f"turn over, {duration(event['guest_ms'])} in the cell",
+    "turn_measured": _turn,
     "run_ended": _ended,
 }

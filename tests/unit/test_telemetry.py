@@ -3,7 +3,6 @@
 import pytest
 
 from codemode.core.events import (
-    CallDelivered,
     CallParked,
     CallProgress,
     CallSettled,
@@ -151,7 +150,7 @@ def test_the_runs_of_one_agent_run_are_counted_together():
     events = [
         begun("cm_1", size=3, client=3), started(1, run_id="cm_1"), ended("waiting", run_id="cm_1"),
         begun("cm_2", size=4, client=2, plugin=2), started(1, run_id="cm_2"), ended(run_id="cm_2"),
-        WaitStarted("cm_1", 9.0, "wait-1"), CallDelivered("cm_1", 9.0, 1, "wait-1"), ended(run_id="cm_1"),
+        WaitStarted("cm_1", 9.0, "wait-1"), TurnMeasured("cm_1", 9.0, 0.0, [1], "wait-1"), ended(run_id="cm_1"),
     ]  # fmt: skip
 
     found = fold(events)
@@ -167,8 +166,8 @@ def test_a_new_process_that_folds_the_log_counts_what_the_live_session_counted()
     run_id = store.create(new_run())
     happened = [
         begun(run_id, client=3), started(1, run_id=run_id), CallProgress(run_id, 2.0, 1, {"done": 1}),
-        CallSettled(run_id, 3.0, 1, "ok", 20, None), CallDelivered(run_id, 3.0, 1, None),
-        SnapshotEvent(run_id, 4.0, "taken", 20_000), TurnMeasured(run_id, 4.0, 1.25), ended("waiting", run_id=run_id),
+        CallSettled(run_id, 3.0, 1, "ok", 20, None),
+        SnapshotEvent(run_id, 4.0, "taken", 20_000), TurnMeasured(run_id, 4.0, 1.25, [1]), ended("waiting", run_id=run_id),
     ]  # fmt: skip
     for event in happened:
         live.add(event)

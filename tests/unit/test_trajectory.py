@@ -5,7 +5,6 @@ import json
 import pytest
 
 from codemode.core.events import (
-    CallDelivered,
     CallParked,
     CallProgress,
     CallSettled,
@@ -31,15 +30,13 @@ STORY = [
     CallProgress(RUN, 3.0, 1, {"done": 1}),
     CallProgress(RUN, 3.5, 1, {"done": 2}),
     CallSettled(RUN, 4.0, 1, "ok", 20, None),
-    CallDelivered(RUN, 4.5, 1, None),
-    TurnMeasured(RUN, 5.0, 1.5),
+    TurnMeasured(RUN, 5.0, 1.5, [1]),
     SnapshotEvent(RUN, 6.0, "taken", 20_000),
     RunEnded(RUN, 6.5, "waiting", None, None, 5.5),
     CallSettled(RUN, 50.0, 2, "error", 0, "the shop is closed"),
     WaitStarted(RUN, 100.0, "wait-1"),
     SnapshotEvent(RUN, 101.0, "restored", 20_000),
-    CallDelivered(RUN, 101.5, 2, "wait-1"),
-    TurnMeasured(RUN, 102.0, 0.5),
+    TurnMeasured(RUN, 102.0, 0.5, [2], "wait-1"),
     RunEnded(RUN, 103.0, "completed", None, None, 3.0),
 ]
 TREE = Run(
@@ -104,7 +101,7 @@ def test_calls_that_the_end_of_a_run_left_open_were_interrupted(state):
 
 def test_a_call_of_a_waiting_run_is_still_running_and_the_run_has_not_ended():
     """Its process may carry it on."""
-    [run] = fold(STORY[:10]).runs
+    [run] = fold(STORY[:9]).runs
 
     assert (run.state, run.end_ms) == ("waiting", None)
     assert [call.state for call in run.calls] == ["ok", "running"]
@@ -134,9 +131,9 @@ def test_a_call_that_was_refused_is_in_the_tree_with_its_tool():
 def test_two_waits_and_two_suspensions_stay_apart():
     """The first wait delivered nothing and gave the run back."""
     events = [
-        *STORY[:10],
+        *STORY[:9],
         WaitStarted(RUN, 20.0, "wait-0"), RunEnded(RUN, 30.0, "waiting", None, None, 10.0),
-        *STORY[10:14],
+        *STORY[9:13],
         SnapshotEvent(RUN, 102.0, "taken", 21_000), RunEnded(RUN, 102.5, "waiting", None, None, 2.5),
         SnapshotEvent(RUN, 900.0, "expired", 21_000), RunEnded(RUN, 900.0, "expired", "snapshot_expired", "old", 0.0),
     ]  # fmt: skip
@@ -150,7 +147,7 @@ def test_two_waits_and_two_suspensions_stay_apart():
 
 def test_the_end_of_a_snapshot_that_nobody_saw_taken_changes_nothing():
     """A log may begin late: the tree shows what it knows."""
-    assert fold([STORY[12]]).runs == (Run(RUN),)
+    assert fold([STORY[11]]).runs == (Run(RUN),)
 
 
 def test_runs_stand_side_by_side_in_the_order_in_which_they_began():

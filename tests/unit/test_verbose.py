@@ -10,7 +10,6 @@ import pytest
 from codemode.cli import app
 from codemode.cli.terminal import Terminal
 from codemode.core.events import (
-    CallDelivered,
     CallParked,
     CallProgress,
     CallSettled,
@@ -44,11 +43,11 @@ def test_every_kind_of_event_is_a_line_with_its_time_since_the_first() -> None:
         CallParked(RUN, 1007.0, 3, "call", "client:app:pay", {"sum": 99}, "a large sum"),
         CallProgress(RUN, 1100.0, 1, {"done": 3}),
         CallSettled(RUN, 1120.0, 1, "ok", 2048, None),
-        CallDelivered(RUN, 1121.0, 1, None),
+        TurnMeasured(RUN, 1121.0, 0.5, [1]),
         CallSettled(RUN, 1122.0, 2, "denied", 0, "a person said no"),
         SnapshotEvent(RUN, 1200.0, "taken", 20480),
         WaitStarted(RUN, 3000.0, "w1"),
-        TurnMeasured(RUN, 3001.0, 4.5),
+        TurnMeasured(RUN, 3001.0, 4.5, [2, 3], "w1"),
         RunEnded(RUN, 3002.0, "failed", "timeout", "too long", 102.0),
         RunEnded(RUN, 3003.0, "completed", None, None, 3.0),
     ]
@@ -60,11 +59,11 @@ def test_every_kind_of_event_is_a_line_with_its_time_since_the_first() -> None:
         '+7.0 ms   call 3 client:app:pay awaits approval with {"sum": 99}, as a hook asks: a large sum',
         '+100 ms   call 1 client:app:add reports {"done": 3}',
         "+120 ms   call 1 client:app:add settled: ok, 2.0 kB",
-        "+121 ms   call 1 client:app:add delivered to the cell",
+        "+121 ms   turn after call 1 over, 0.5 ms in the cell",
         "+122 ms   call 2 client:app:pay settled: denied, a person said no",
         "+200 ms   snapshot taken, 20.5 kB",
         "+2.0 s    run cm_1 goes on",
-        "+2.0 s    turn over, 4.5 ms in the cell",
+        "+2.0 s    turn after calls 2, 3 over, 4.5 ms in the cell",
         "+2.0 s    run cm_1 is failed [timeout] after 102 ms",
         "+2.0 s    run cm_1 is completed after 3.0 ms",
     ]
