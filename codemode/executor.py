@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from codemode.core.errors import NestedToolFailed
+from codemode.core.errors import NestedToolFailed, words_of
 from codemode.core.events import CallProgress, CallSettled, CallStarted, Event
 from codemode.core.jsonsafe import NotJson, to_plain, to_text
-from codemode.core.limits import MAX_BRIDGE_BYTES, MAX_ERROR_BYTES
+from codemode.core.limits import CALL_EXIT_MS, MAX_BRIDGE_BYTES, MAX_ERROR_BYTES
 from codemode.core.redact import Redactor
 from codemode.core.types import Approval, Json, RunContext, ToolSpec
 from codemode.hooks import Hook, HookEvent, run_hooks
@@ -180,8 +180,7 @@ class Executor:
         return failure
 
     def _words(self, error: Exception) -> str:
-        text = str(error).strip() or "the tool failed without a message"
-        return self._redactor.text(text)[:MAX_ERROR_BYTES]
+        return self._redactor.text(words_of(error))[:MAX_ERROR_BYTES]
 
     def _settle(
         self, context: RunContext, state: _State, size: int = 0, *, error: str | None = None, tool_id: str | None = None
@@ -207,13 +206,26 @@ class Executor:
 
 
 async def _invoke_in_time(tool: ToolSpec, timeout_ms: int, checked: dict[str, Json], context: RunContext) -> Json:
+    """Return a tool's result; one that is late is cancelled, and left alone if it does not heed that soon.
+
+    Contract: executor:timeout:named, executor:timeout:unheeded
+    """
+    calling = asyncio.ensure_future(tool.invoke(checked, context))
     try:
-        async with asyncio.timeout(timeout_ms / 1000) as deadline:
-            return await tool.invoke(checked, context)
-    except TimeoutError as error:
-        if not deadline.expired():
-            raise
-        raise NestedToolFailed(f"{tool.id} did not answer within its timeoutMs of {timeout_ms} ms.") from error
+        done, _ = await asyncio.wait({calling}, timeout=timeout_ms / 1000)
+        if done:
+            return calling.result()
+    finally:
+        if not calling.done():
+            calling.cancel()
+            calling.add_done_callback(_pay_no_heed)
+            await asyncio.wait({calling}, timeout=CALL_EXIT_MS / 1000)
+    raise NestedToolFailed(f"{tool.id} did not answer within its timeoutMs of {timeout_ms} ms.")
+
+
+def _pay_no_heed(calling: "asyncio.Future[Json]") -> None:
+    if not calling.cancelled():
+        calling.exception()  # looked at, so that nothing is logged
 
 
 def _plain_input(tool: ToolSpec, given: Json) -> Json:

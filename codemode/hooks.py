@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
+from codemode.core.errors import words_of
 from codemode.core.limits import HOOK_TIMEOUT_MS
 from codemode.core.tables import shown
 from codemode.core.types import Json, RunContext
@@ -90,7 +91,7 @@ async def run_hooks(hooks: Sequence[Hook], event: HookEvent) -> HookDecision:
         except TimeoutError:
             return HookDecision(event.input, f"the hook {hook.name} did not answer within {hook.timeout_ms} ms")
         except Exception as error:  # noqa: BLE001  # whatever a guard fails with, the door stays shut
-            return HookDecision(event.input, f"the hook {hook.name} failed: {error}")
+            return HookDecision(event.input, f"the hook {hook.name} failed: {words_of(error)}")
         decision = _read_answer(hook.name, answer, event.input)
         if decision.blocked is not None:
             return decision

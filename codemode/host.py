@@ -208,7 +208,11 @@ def _tell(text: str) -> None:
     sys.stderr.flush()
 
 
+async def _carry_and_leave(first: Child | None) -> None:
+    await _carry(first)
+    os._exit(0)  # everything is closed; neither a thread that hangs nor a task that heeds nothing keeps the process
+
+
 def main(first: Child | None) -> None:
     """Carry one request; `first` is a worker that was started before this program was loaded."""
-    asyncio.run(_carry(first))
-    os._exit(0)  # everything is closed; a tool's thread that hangs must not keep the process
+    asyncio.run(_carry_and_leave(first))

@@ -192,3 +192,22 @@ class GuestError(CodeModeError):
     """What the cell threw and nobody caught: `Name: message (cell.js:7:9)`. It has no code."""
 
     phase: ClassVar[Phase] = "guest"
+
+
+def words_of(error: BaseException) -> str:
+    """Return what an exception of somebody else's code says, as a person reads it.
+
+    A group says what each of its members says; a missing key, and what says nothing, is told by its type.
+
+    Contract: executor:errors:words
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(dict.fromkeys(map(words_of, error.exceptions)))
+    name = type(error).__name__
+    try:
+        said = str(error).strip()
+    except Exception:  # noqa: BLE001  # its own text is broken, which is no reason to lose its type
+        said = ""
+    if not said:
+        return f"it failed with {name}, without a message"
+    return f"{name}: {said}" if isinstance(error, KeyError) else said

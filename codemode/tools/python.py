@@ -5,6 +5,7 @@ keyword arguments; a parameter `context` gets the run's context; a single parame
 annotated as a dict gets the whole input.
 """
 
+import asyncio
 import importlib
 import importlib.machinery
 import inspect
@@ -17,7 +18,7 @@ from codemode.core.names import did_you_mean
 from codemode.core.tables import Where
 from codemode.core.types import Json, RunContext
 from codemode.definitions import LoadedFunction, PythonTarget
-from codemode.tools.threads import Threads
+from codemode.tools.threads import Threads, told_as_failure
 
 
 class PythonFunction:
@@ -32,7 +33,7 @@ class PythonFunction:
         self._loaded: Callable[..., Any] | None = None
         self._is_async = False
 
-    async def run(self, *args: Any, **kwargs: Any) -> Any:
+    async def run(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the function: in the event loop if it is async, else in a thread.
 
         Raises:
@@ -46,8 +47,10 @@ class PythonFunction:
                 return await function(*args, **kwargs)
             result = await self._threads.run(lambda: function(*args, **kwargs))
             return await result if inspect.isawaitable(result) else result
-        except SystemExit as error:  # a tool must not end its host
-            raise RuntimeError(f"the tool raised SystemExit: {error}") from error
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            raise  # the latter two come from outside
+        except BaseException as error:  # a tool must not end its host, nor its call unheard
+            raise told_as_failure(error) from error
 
     async def load_in_thread(self) -> Callable[..., Any]:
         """Import the target without holding up the event loop, and return it."""

@@ -60,10 +60,16 @@ def _carry_out(job: _Job) -> tuple[Any, BaseException | None]:
     """Return the result and what was raised instead."""
     try:
         return job.work(), None
-    except StopIteration as error:  # it cannot travel through a future
-        return None, RuntimeError(f"the tool raised StopIteration: {error}")
-    except BaseException as error:  # noqa: BLE001  # it is raised again where the future is awaited
-        return None, error
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # it is raised again where it is awaited
+        # One that ends an iteration cannot travel through a future.
+        return None, told_as_failure(error) if isinstance(error, StopIteration) else error
+    except BaseException as error:  # noqa: BLE001  # nothing here may end the process
+        return None, told_as_failure(error)
+
+
+def told_as_failure(error: BaseException) -> RuntimeError:
+    """Return an ordinary exception for one that would end more than the tool that raised it."""
+    return RuntimeError(f"the tool raised {type(error).__name__}: {error}")
 
 
 def _deliver(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:

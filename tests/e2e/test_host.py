@@ -28,6 +28,10 @@ name = "chatter"
 description = "Prints."
 python = "gates:chatter"
 [[tool]]
+name = "stubborn"
+description = "Does not heed its cancellation."
+python = "gates:stubborn"
+[[tool]]
 name = "ask"
 description = "Needs a person."
 approval = "ask"
@@ -47,6 +51,15 @@ async def gate(key="gate"):
         (HERE / "cancelled").touch()
         raise
     return (HERE / key).read_text()
+
+async def stubborn():
+    with open(HERE / "begun", "a") as begun:
+        begun.write(f"stubborn {os.getpid()}\\n")
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
 
 def chatter():
     print("to stdout")
@@ -186,6 +199,17 @@ def test_ctrl_c_shows_the_aborted_result_and_leaves_nothing(folder: Folder) -> N
     assert all(map(has_ended, [host, *workers]))
     assert (folder.path / "cancelled").exists()
     assert folder.states() == ["aborted"]
+
+
+@requirement("host:abort:leaves-nothing")
+def test_a_tool_that_heeds_no_cancellation_does_not_keep_its_process(folder: Folder) -> None:
+    command = folder.start("run", "-e", "return await tools.stubborn({})", *LONG)
+    (host,) = folder.begun()
+    command.send_signal(signal.SIGINT)
+    status, result, _ = folder.end(command)
+
+    assert (status, result["code"]) == (130, "aborted")
+    assert has_ended(host)
 
 
 @requirement("host:abort:leaves-nothing")

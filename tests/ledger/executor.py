@@ -23,8 +23,13 @@ REQUIREMENTS = {
     ),
     "executor:errors:exit": (
         "ours",
-        "A tool that exits, cancels itself or raises StopIteration fails and stops nothing.",
+        "A tool that exits, cancels itself or raises what is no ordinary exception fails and stops nothing.",
     ),
+    "executor:errors:words": (
+        "ours",
+        "An exception that says little is told by its type, a group by its members; one with a broken text fails only.",
+    ),
+    "executor:timeout:unheeded": ("ours", "A tool that ignores the end of its time does not hold its call."),
     "executor:timeout:named": ("contract 9", "A call that passes the tool's timeoutMs rejects, naming it."),
     "executor:result:bounded": ("contract 4", "A result of more than 8 MiB of JSON rejects, naming size and bound."),
     "executor:result:adapted": ("contract 6", "Results go through the JSON adapter; what it refuses rejects."),

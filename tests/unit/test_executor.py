@@ -1,6 +1,7 @@
 """The one way any tool runs."""
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime as dt
 import decimal
@@ -120,10 +121,27 @@ async def test_a_tools_exception_becomes_its_redacted_text():
     assert error.__cause__ is boom
 
 
-async def test_an_exception_without_words_gets_some():
-    assert (
-        str(await failure(executor(), make_tool(invoke=raising(ValueError())))) == "the tool failed without a message"
-    )
+class Mute(Exception):
+    """One whose own text is broken."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@requirement("executor:errors:words")
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ValueError(), "it failed with ValueError, without a message"),
+        (Mute(), "it failed with Mute, without a message"),
+        (KeyError("DESK_URL"), "KeyError: 'DESK_URL'"),
+        (ExceptionGroup("in a TaskGroup", [ValueError("no order 7"), ExceptionGroup("x", [KeyError("a")])]),
+         "no order 7; KeyError: 'a'"),
+        (ExceptionGroup("all alike", [ValueError("down"), ValueError("down")]), "down"),
+    ],
+)  # fmt: skip
+async def test_an_exception_that_says_little_is_told_by_what_it_is(error, words):
+    assert str(await failure(executor(), make_tool(invoke=raising(error)))) == words
 
 
 async def test_a_very_long_error_is_cut():
@@ -166,6 +184,42 @@ async def test_a_call_that_passes_its_timeout_rejects_and_names_it():
     error = await failure(executor(), make_tool(invoke=hang, timeout_ms=20))
 
     assert str(error) == "client:app:echo did not answer within its timeoutMs of 20 ms."
+
+
+@requirement("executor:timeout:unheeded")
+async def test_a_tool_that_will_not_end_at_its_timeout_is_left_alone(monkeypatch):
+    monkeypatch.setattr("codemode.executor.CALL_EXIT_MS", 20)
+    release, ended = asyncio.Event(), asyncio.Event()
+
+    async def stubborn(given, context):
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+        ended.set()
+        raise ValueError("nobody hears this")
+
+    error = await failure(executor(), make_tool(invoke=stubborn, timeout_ms=20))
+    was_left = not ended.is_set()
+    release.set()
+    await ended.wait()
+
+    assert str(error) == "client:app:echo did not answer within its timeoutMs of 20 ms."
+    assert was_left
+
+
+async def test_a_tool_that_heeds_its_timeout_has_ended_before_its_call_rejects():
+    ended = []
+
+    async def heed(given, context):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("cleaned up")
+
+    await failure(executor(), make_tool(invoke=heed, timeout_ms=20))
+
+    assert ended == ["cleaned up"]
 
 
 async def test_a_tools_own_timeout_error_is_its_own_failure():

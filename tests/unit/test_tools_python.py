@@ -50,6 +50,7 @@ def write(tmp_path, monkeypatch, threads):
     [
         ("def run(a, b=2): return [a, b]", {"a": 1}, [1, 2]),
         ("def run(**all): return all", {"a": 1, "context": 2}, {"a": 1, "context": 2}),
+        ("def run(**all): return all", {"self": 1, "args": 2, "function": 3}, {"self": 1, "args": 2, "function": 3}),
         ("def run(a, context): return [a, context.run_id]", {"a": 1}, [1, "cm_1"]),
         ("def run(context): return context.agent_id", {}, "main"),
         ("def run(input: dict): return input", {"a": 1}, {"a": 1}),
@@ -182,6 +183,10 @@ async def test_a_target_that_cannot_be_used_is_one_sentence(write, source, funct
         ("import sys\ndef run(): sys.exit(3)", "the tool raised SystemExit: 3"),
         ("def run(): raise StopIteration('x')", "the tool raised StopIteration: x"),
         ("import sys\nasync def run(): sys.exit(3)", "the tool raised SystemExit: 3"),
+        ("def run(): raise KeyboardInterrupt('x')", "the tool raised KeyboardInterrupt: x"),
+        ("def run(): raise GeneratorExit('x')", "the tool raised GeneratorExit: x"),
+        ("class Odd(BaseException): pass\ndef run(): raise Odd('x')", "the tool raised Odd: x"),
+        ("class Odd(BaseException): pass\nasync def run(): raise Odd('x')", "the tool raised Odd: x"),
     ],
 )
 async def test_a_tool_that_exits_only_fails(write, source, message):
