@@ -177,7 +177,7 @@ class Connection:
             await self._explain_end()
             if self._process is not None:
                 await self._process.close()
-                self._around.guard.forget(self._process.pid)
+                self._around.guard.forget(self._process.pid, self._process.mark)
 
     async def _spawn(self, command: Command) -> bool:
         try:
@@ -185,7 +185,7 @@ class Connection:
         except (OSError, ValueError) as error:
             self._cause = "offline", _explain_spawn(command, error)
             return False
-        self._around.guard.watch(self._process.pid)
+        self._around.guard.watch(self._process.pid, self._process.mark)
         return True
 
     async def _greet(self, process: ServerProcess) -> bool:

@@ -1,39 +1,53 @@
 """A watchdog that ends our servers when we cannot: it outlives us by a second, they do not.
 
 A server that reads its stdin notices our death by itself; many do not, and `npx` starts
-children. So one tiny shell, in a session of its own, knows the process groups of our servers
-and waits at the end of a pipe that only we hold. When the pipe closes, however we died, it
-sends SIGTERM to each group, then SIGKILL.
+children. So one tiny shell, in a session of its own, knows the process groups and the marks of
+our servers (`process`) and waits at the end of a pipe that only we hold. When the pipe closes,
+however we died, it sends SIGTERM to each group, then SIGKILL, and SIGKILL to all that left it.
 """
 
 import subprocess
 from contextlib import suppress
 
+from codemode.mcp.process import MARK
+
 _SHELL = "/bin/sh"
-_SCRIPT = """
+_SCRIPT = f"""
 trap '' HUP INT TERM
-groups=
-while read -r change group; do
+descendants() {{
+  for child in $(cat /proc/"$1"/task/*/children); do echo "$child"; descendants "$child"; done
+}}
+servers=
+while read -r change server; do
   kept=
-  for one in $groups; do [ "$one" = "$group" ] || kept="$kept $one"; done
-  groups=$kept
-  [ "$change" = + ] && groups="$groups $group"
+  for one in $servers; do [ "$one" = "$server" ] || kept="$kept $one"; done
+  servers=$kept
+  [ "$change" = + ] && servers="$servers $server"
 done
-[ -n "$groups" ] || exit 0
-for one in $groups; do kill -TERM "-$one"; done
+[ -n "$servers" ] || exit 0
+strays=
+for one in $servers; do strays="$strays $(descendants "${{one%:*}}")"; done
+for one in $servers; do kill -TERM "-${{one%:*}}"; done
 sleep 1
-for one in $groups; do kill -KILL "-$one"; done
+for one in $servers; do kill -KILL "-${{one%:*}}"; done
+for one in $strays; do kill -KILL "$one"; done
+for one in $servers; do
+  for found in $(grep -l "{MARK}=${{one#*:}}" /proc/[0-9]*/environ); do
+    found=${{found#/proc/}}
+    kill -KILL "${{found%/environ}}"
+  done
+done
 """
 
 
 class Guard:
-    """Process groups that must not outlive this process. Without a shell it does nothing."""
+    """Servers that must not outlive this process. Without a shell it does nothing."""
 
     def __init__(self) -> None:
         self._shell: subprocess.Popen[bytes] | None = None
 
-    def watch(self, group: int) -> None:
-        """End this process group when our process ends, whichever way."""
+    def watch(self, group: int, mark: str) -> None:
+        """End this process group, and all that bears the mark, when our process ends, whichever way."""
         if self._shell is None:
             with suppress(OSError):
                 self._shell = subprocess.Popen(
@@ -44,11 +58,11 @@ class Guard:
                     cwd="/",
                     start_new_session=True,
                 )
-        self._tell(f"+ {group}")
+        self._tell(f"+ {group}:{mark}")
 
-    def forget(self, group: int) -> None:
+    def forget(self, group: int, mark: str) -> None:
         """Leave a group alone: it has ended, and its number may be given to another."""
-        self._tell(f"- {group}")
+        self._tell(f"- {group}:{mark}")
 
     def close(self) -> None:
         """End the watchdog; what it still watches is ended by it."""

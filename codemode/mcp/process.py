@@ -3,11 +3,13 @@
 We spawn it ourselves, in a session of its own, because the SDK's client hides pid, exit status
 and stderr, and because the server can then start while the SDK is imported. Nothing here knows
 MCP: lines come out, lines go in. `close` leaves no process behind; `guard` sees to it when
-we are killed.
+we are killed. A server's environment holds a mark of its own, which all that it starts inherits:
+so children are found that left its group, and those whose parents ended before them.
 """
 
 import asyncio
 import os
+import secrets
 import select
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +22,8 @@ from codemode.core.limits import MAX_MCP_MESSAGE_BYTES, MCP_EXIT_MS, MCP_TERM_MS
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _DRAIN_S = 0.2  # for what is still in the pipe when a server exits, or does not listen any more
 _POLL_S = 0.01
+_ROUNDS = 5  # of looking for what bears the mark: what is being killed may start more
+MARK = "CODEMODE_SERVER"
 
 
 class Command(NamedTuple):
@@ -33,7 +37,8 @@ class Command(NamedTuple):
 class ServerProcess(asyncio.SubprocessProtocol):
     """One running server. Its stdin is never waited for, so a server that does not read cannot hold us."""
 
-    def __init__(self) -> None:
+    def __init__(self, mark: str) -> None:
+        self.mark = mark
         self._lines = asyncio.StreamReader(limit=MAX_MCP_MESSAGE_BYTES)
         self._ended = False
         self._last_words = bytearray()
@@ -49,8 +54,10 @@ class ServerProcess(asyncio.SubprocessProtocol):
             ValueError: An argument holds a NUL.
         """
         loop = asyncio.get_running_loop()
+        mark = secrets.token_hex(8)
+        env = {**command.env, MARK: mark}
         _, process = await loop.subprocess_exec(
-            cls, *command.argv, cwd=command.cwd, env=dict(command.env), start_new_session=True
+            lambda: cls(mark), *command.argv, cwd=command.cwd, env=env, start_new_session=True
         )
         return process
 
@@ -98,7 +105,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     async def close(self) -> None:
         """End the server and all it started: close its stdin, then SIGTERM, then SIGKILL to its group.
 
-        Children that left the group are found beforehand and killed in the end.
+        Children that left the group are found beforehand or by their mark, and killed in the end.
         """
         strays = _find_strays(self.pid)
         cast("asyncio.WriteTransport", self._transport.get_pipe_transport(_STDIN)).close()
@@ -108,6 +115,10 @@ class ServerProcess(asyncio.SubprocessProtocol):
                 self._signal_group(signal.SIGKILL)
                 await _becomes(self._is_gone, MCP_TERM_MS)
         await _end_strays(strays)
+        for _ in range(_ROUNDS):
+            await _end_strays(strays := _find_marked(self.mark))
+            if not strays:
+                break
         self._end_of_lines()
         self._transport.close()
         await asyncio.sleep(0)  # lets the loop close the pipes
@@ -183,6 +194,16 @@ def _find_strays(pid: int) -> list[int]:
             if os.getpgid(descendant) != pid:
                 strays.append(os.pidfd_open(descendant))
     return strays
+
+
+def _find_marked(mark: str) -> list[int]:
+    """Return a pidfd of each process with this mark in its environment; none where Linux does not help."""
+    marked: list[int] = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError, AttributeError):  # it has just ended, or is not ours
+            if f"{MARK}={mark}".encode() in environment.read_bytes():
+                marked.append(os.pidfd_open(int(environment.parent.name)))
+    return marked
 
 
 def _descendants(pid: int) -> Iterator[int]:

@@ -11,7 +11,7 @@ from codemode.core.redact import Redactor
 from codemode.mcp.connections import McpServers
 from codemode.mcp.shared import SharedServers
 from tests.requirements import requirement
-from tests.support.mcp import connection_of, define, eventually, odd, servers_of, shelf
+from tests.support.mcp import SERVERS, connection_of, define, eventually, odd, servers_of, shelf
 from tests.support.processes import is_running
 
 _HOST = """
@@ -31,12 +31,12 @@ asyncio.run(main())
 
 @requirement("mcp:close:no-process-left")
 async def test_closing_ends_a_stubborn_server_and_its_whole_family(tmp_path: Path) -> None:
-    """It ignores a closed stdin and SIGTERM; so do its children, of which one left the group."""
+    """It ignores a closed stdin and SIGTERM; so do its children: one left the group, one is nobody's child."""
     family = tmp_path / "family"
     async with servers_of(odd("keeps_a_family", str(family)), cache=tmp_path) as servers:
         await servers.tools()
         pids = json.loads(family.read_text())
-        assert len(pids) == 3
+        assert len(pids) == 4
         assert all(map(is_running, pids))
 
     assert [pid for pid in pids if is_running(pid)] == []
@@ -85,7 +85,7 @@ async def test_closing_while_a_server_starts_leaves_no_process(tmp_path: Path) -
 
 @requirement("mcp:close:killed")
 async def test_a_killed_host_takes_its_servers_along(tmp_path: Path) -> None:
-    """SIGKILL leaves no time to say goodbye; the group of the server ends all the same."""
+    """SIGKILL leaves no time to say goodbye; the whole family of the server ends all the same."""
     family = tmp_path / "family"
     host = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", _HOST, str(family), str(tmp_path)),
@@ -94,9 +94,28 @@ async def test_a_killed_host_takes_its_servers_along(tmp_path: Path) -> None:
     )
     assert host.stdout is not None
     assert await host.stdout.readline() == b"1\n"
-    server, near, far = json.loads(family.read_text())
+    pids = json.loads(family.read_text())
     host.send_signal(signal.SIGKILL)
     await host.wait()
 
-    await eventually(lambda: not is_running(server) and not is_running(near))
-    os.kill(far, signal.SIGKILL)  # a session of its own is beyond our reach once we are dead
+    await eventually(lambda: not any(map(is_running, pids)))
+
+
+@requirement("mcp:close:no-process-left")
+async def test_what_a_server_starts_while_it_is_closed_does_not_stay(tmp_path: Path) -> None:
+    """Its stdin closes, it starts a process in a session of its own, and is gone: nobody saw them together."""
+    log = tmp_path / "log"
+    code = f"""
+import subprocess, sys
+from pathlib import Path
+sys.path.insert(0, {str(SERVERS)!r})
+from wire import Server
+Server("late").run()
+sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+Path({str(log)!r}).write_text(str(sleeper.pid))
+"""
+    late = define("late", {"command": sys.executable, "args": ["-c", code]})
+    async with servers_of(late, cache=tmp_path) as servers:
+        await servers.tools()
+
+    assert not is_running(int(log.read_text()))

@@ -15,7 +15,7 @@ from codemode.core.redact import MASK, Redactor
 from codemode.mcp.connections import McpServers
 from codemode.mcp.failures import ServerFailure
 from codemode.mcp.listings import Listing, ListingCache
-from codemode.mcp.process import ServerProcess
+from codemode.mcp.process import MARK, ServerProcess
 from tests.requirements import requirement
 from tests.support.mcp import (
     CONTEXT,
@@ -538,6 +538,7 @@ async def test_a_server_sees_its_own_variables_and_folder_and_not_ours(tmp_path:
         seen = json.loads(text_of(await call(servers, "odd.environment")))
 
     assert seen["env"].pop("LC_CTYPE", "C.UTF-8") == "C.UTF-8"  # Python's own doing
+    assert seen["env"].pop(MARK)  # by which its children are found
     assert seen["env"] == {"PATH": "/usr/bin:/bin", "LC_TIME": "C", "TOKEN": "secret-7"}
     assert seen["argv"] == ["odd.py", "shows_its_environment", "hi"]
     assert Path(seen["cwd"]).name == "servers"
