@@ -6,6 +6,7 @@ they can never disagree. Every event names its run and its moment (Unix millisec
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from codemode.core.jsontext import build_encoder
@@ -99,7 +100,7 @@ class TurnMeasured(NamedTuple):
     run_id: str
     at_ms: float
     guest_ms: float
-    delivered: list[int] = []
+    delivered: Sequence[int] = []
     wait_id: str | None = None
 
 
@@ -139,7 +140,7 @@ EVENT_TYPES: dict[str, type[Any]] = {
 }
 _NAMES = {kind: name for name, kind in EVENT_TYPES.items()}
 _encode = build_encoder(ascii_only=True, allow_nan=True)
-Entry = Event | str  # of a log: an event, or its line
+Entry = Event | str  # of the log of a run: an event, or what `to_lines` made of some
 
 
 def to_json(event: Event) -> dict[str, Json]:
@@ -159,21 +160,21 @@ def event_from_json(row: dict[str, Json]) -> Event:
     return event
 
 
-def to_line(event: Event) -> str:
-    """Return an event as `[name, field, …]`, which is how logs keep it.
+def to_lines(events: Sequence[Event]) -> str:
+    """Return events of one run as `[name, at_ms, field, …],…`, which is how logs keep them.
 
-    Half the size and twice as fast as with the names of its fields, and this is on the path of every
-    nested call. A new field goes to the end of its event and has a default; anything else raises the
-    version of the store's schema.
+    A third of the size, and twice as fast, as with the names of their fields and their run, and this is
+    done for every nested call. A new field goes to the end of its event and has a default; anything else
+    raises the version of the store's schema.
     """
-    return _encode((_NAMES[type(event)], *event))
+    return _encode([(_NAMES[type(event)], *event[1:]) for event in events])[1:-1]
 
 
-def from_lines(lines: str) -> list[Event]:
-    """Return the events of a JSON array of what `to_line` made.
+def from_lines(run_id: str, lines: str) -> list[Event]:
+    """Return the events of a run of which `to_lines` made these lines.
 
     Raises:
-        KeyError: It names no event of ours.
-        TypeError: Its fields are not those of the event.
+        KeyError: They name no event of ours.
+        TypeError: Their fields are not those of the event.
     """
-    return [EVENT_TYPES[name](*fields) for name, *fields in json.loads(lines)]
+    return [EVENT_TYPES[name](run_id, *fields) for name, *fields in json.loads(f"[{lines}]")]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from codemode.core.errors import Aborted, CodeModeError, ErrorCode, Internal, RuntimeUnavailable
-from codemode.core.events import Event, RunEnded, SnapshotEvent
+from codemode.core.events import Entry, Event, RunEnded, SnapshotEvent
 from codemode.core.limits import MAX_ERROR_BYTES
 from codemode.core.types import Completed, Failed, GuestFailure, Json, TurnEnd, Waiting
 from codemode.live.run import LiveRun, TurnFailed
@@ -144,7 +144,7 @@ class Attempt:
     def _finish(self, ended: RunEnded) -> None:
         state: FinalState = "aborted" if ended.state == "aborted" else "failed"
         code, journal = ErrorCode(ended.code) if ended.code else None, self._around.journal
-        events = [*journal.unwritten(ended.run_id), ended]
+        events: list[Entry] = [*journal.unwritten(ended.run_id), ended]
         self._around.store.finish(ended.run_id, state, code, ended.error, events)
         journal.count(ended)
 

@@ -7,7 +7,7 @@ a run in batches, because a write for each would cost more than the call that it
 
 from collections.abc import Callable, Iterable, Sequence
 
-from codemode.core.events import CallStarted, Entry, Event, to_line
+from codemode.core.events import CallStarted, Event, to_lines
 from codemode.core.types import Json, OutputItem
 from codemode.telemetry import Telemetry
 
@@ -19,16 +19,16 @@ Watcher = Callable[[Sequence[OutputItem]], None]
 class _Stream:
     """What the store does not have of one run's events, and the figures of its agent run.
 
-    The first `kept_up` entries are lines, and counted; the others are events as they were recorded.
+    `fresh` is as it was recorded; what came before that is counted, and `lines` for the store.
     """
 
-    __slots__ = ("kept_up", "telemetry", "unwritten")
+    __slots__ = ("fresh", "lines", "telemetry")
 
     def __init__(self, telemetry: Telemetry) -> None:
         """Begin empty."""
         self.telemetry = telemetry
-        self.kept_up = 0
-        self.unwritten: list[Entry] = []
+        self.fresh: list[Event] = []
+        self.lines: list[str] = []
 
 
 class Journal:
@@ -62,7 +62,7 @@ class Journal:
         """Add an event to its run; the late ones of a run that is forgotten are dropped."""
         stream = self._streams.get(event.run_id)
         if stream is not None:
-            stream.unwritten.append(event)
+            stream.fresh.append(event)
             for listener in self.listeners:
                 listener(event)
 
@@ -72,19 +72,16 @@ class Journal:
         Whoever asks for either sees it done; a run does it while its worker computes, when it takes no time.
         """
         stream = self._streams.get(run_id)
-        if stream is not None and stream.kept_up < len(stream.unwritten):
+        if stream is not None and stream.fresh:
             self._keep_up(run_id, stream)
 
     def _keep_up(self, run_id: str, stream: _Stream) -> None:
-        entries = stream.unwritten
-        for at in range(stream.kept_up, len(entries)):
-            event = entries[at]
-            if not isinstance(event, str):
-                stream.telemetry.add(event)
-                if type(event) is CallStarted and event.method in _NESTED:
-                    self._dispatched.add(run_id)
-                entries[at] = to_line(event)
-        stream.kept_up = len(entries)
+        fresh, stream.fresh = stream.fresh, []
+        for event in fresh:
+            stream.telemetry.add(event)
+            if type(event) is CallStarted and event.method in _NESTED:
+                self._dispatched.add(run_id)
+        stream.lines.append(to_lines(fresh))
 
     def count(self, event: Event) -> None:
         """Count and tell an event that is in the store already."""
@@ -105,17 +102,17 @@ class Journal:
         self.keep_up(run_id)
         return run_id in self._dispatched
 
-    def unwritten(self, run_id: str) -> Sequence[Entry]:
-        """Return what the store does not have of a run."""
+    def unwritten(self, run_id: str) -> Sequence[str]:
+        """Return the lines that the store does not have of a run."""
         self.keep_up(run_id)
         stream = self._streams.get(run_id)
-        return () if stream is None else stream.unwritten
+        return () if stream is None else stream.lines
 
     def mark_written(self, run_id: str) -> None:
         """Note that the store has what `unwritten` returned."""
         stream = self._streams.get(run_id)
         if stream is not None:
-            stream.unwritten, stream.kept_up = [], 0
+            stream.lines = []
 
     def forget(self, run_id: str) -> None:
         """Stop taking the events of a run that this process has no more part in."""

@@ -119,9 +119,11 @@ class Database:
         version = self._version()
         if version == 0:
             self._create_tables()
-        elif version != SCHEMA_VERSION:
+        elif version < SCHEMA_VERSION:
+            self._upgrade()
+        elif version > SCHEMA_VERSION:
             raise RuntimeUnavailable(
-                f"the store {self._where} was written by another version of codemode (schema {version}; this one "
+                f"the store {self._where} was written by a later version of codemode (schema {version}; this one "
                 f"knows {SCHEMA_VERSION}): upgrade codemode, or set CODEMODE_STATE_DIR to a new folder"
             )
         self.change(ENDED_INDEX)
@@ -135,6 +137,14 @@ class Database:
             if self._version() == 0:  # another process may have been faster
                 for statement in SCHEMA:
                     self.change(statement)
+                self.change(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _upgrade(self) -> None:
+        from codemode.store.upgrade import upgrade  # once in the life of a store
+
+        with self.write():
+            if self._version() < SCHEMA_VERSION:  # another process may have been faster
+                upgrade(self)
                 self.change(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _switch_to_wal(self) -> None:

@@ -1,6 +1,6 @@
 """The tables of the SQLite store. A change to them raises `SCHEMA_VERSION` and says how to get there."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _RUNS = """
 CREATE TABLE runs (
@@ -62,7 +62,7 @@ _EVENTS = """
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY,
     run_id TEXT NOT NULL,
-    batch TEXT NOT NULL                 -- JSON, as `log.py` says
+    batch TEXT NOT NULL                 -- as `log.py` says
 ) STRICT"""
 
 SCHEMA = (

@@ -83,5 +83,6 @@ REQUIREMENTS = {
         "A locked, damaged, full or unwritable store is one clear sentence, never a traceback.",
     ),
     "runs:store:newer-schema": ("ours", "A store that a newer version wrote is refused and left as it is."),
+    "runs:store:older-schema": ("ours", "A store that an older version wrote is brought up to date; nothing is lost."),
     "runs:store:memory-close": ("contract 5", "Closing an in-memory store aborts its open runs."),
 }

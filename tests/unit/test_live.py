@@ -8,7 +8,7 @@ import pytest
 from codemode.bridge import Bridge
 from codemode.catalog import build_catalog
 from codemode.core.errors import OutputLimit, RuntimeUnavailable, TooManyPendingCalls
-from codemode.core.events import CallStarted, ExecStarted, RunEnded, TurnMeasured, to_line
+from codemode.core.events import CallStarted, ExecStarted, RunEnded, TurnMeasured, to_lines
 from codemode.core.limits import MAX_BRIDGE_BYTES, MAX_OTHER_PENDING, Limits
 from codemode.core.redact import Redactor
 from codemode.core.types import BridgeCall, BridgeReply, OutputItem, RunContext, TurnEnd
@@ -234,7 +234,7 @@ def test_events_are_counted_told_and_kept_until_they_are_written() -> None:
     journal.record(started("r1"))
 
     assert heard == [started("r1")]
-    assert list(journal.unwritten("r1")) == [to_line(started("r1"))]
+    assert list(journal.unwritten("r1")) == [to_lines([started("r1")])]
     assert journal.telemetry("ar")["execCount"] == 1
     journal.mark_written("r1")
     assert list(journal.unwritten("r1")) == []
@@ -247,7 +247,7 @@ def test_events_wait_as_they_are_until_somebody_asks_or_a_turn_gives_time() -> N
     journal.keep_up("r1")
     journal.record(TurnMeasured("r1", 2.0, 0.5))
 
-    assert list(journal.unwritten("r1")) == [to_line(started("r1")), to_line(TurnMeasured("r1", 2.0, 0.5))]
+    assert list(journal.unwritten("r1")) == [to_lines([started("r1")]), to_lines([TurnMeasured("r1", 2.0, 0.5)])]
     assert (journal.telemetry("ar")["execCount"], journal.telemetry("ar")["guestMs"]) == (1, 0.5)
 
 

@@ -1,5 +1,6 @@
 """The SQLite store as a file: where it lies, who may read it, what is left in it, and what happens when it is ill."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from codemode.core.errors import Aborted, ErrorCode, InvalidConfig, RuntimeUnavailable
-from codemode.core.events import TurnMeasured
+from codemode.core.events import CallStarted, TurnMeasured
 from codemode.store import calls
 from codemode.store.database import Database
 from codemode.store.owner import this_process
@@ -369,6 +370,27 @@ def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(path, db):
         Database(path)
 
     assert path.read_bytes() == before
+
+
+@requirement("runs:store:older-schema")
+def test_the_log_of_an_older_store_says_what_it_said(path, store, db):
+    """Schema 1 named the run in each line, and wrote of each delivery by itself."""
+    run_id = store.create(new_run())
+    old = [["call_started", run_id, 1.5, 1, "call", "client:app:quote", {"to": "Ørje"}],
+           ["call_delivered", run_id, 3.0, 1, "wait-1"], ["turn_measured", run_id, 3.0, 0.25]]  # fmt: skip
+    db.change("INSERT INTO events (run_id, batch) VALUES (?, ?)", run_id, json.dumps(old))
+    db.change("PRAGMA user_version = 1")
+    db.close()
+
+    today = Database(path)
+
+    assert SqliteStore(today).events(run_id) == [
+        CallStarted(run_id, 1.5, 1, "call", "client:app:quote", {"to": "Ørje"}),
+        TurnMeasured(run_id, 3.0, 0, [1], "wait-1"),
+        TurnMeasured(run_id, 3.0, 0.25),
+    ]
+    assert today.rows("PRAGMA user_version")[0][0] == SCHEMA_VERSION
+    today.close()
 
 
 def test_an_sqlite_that_is_too_old_is_said(monkeypatch):

@@ -167,7 +167,8 @@ def test_a_new_process_that_folds_the_log_counts_what_the_live_session_counted()
     happened = [
         begun(run_id, client=3), started(1, run_id=run_id), CallProgress(run_id, 2.0, 1, {"done": 1}),
         CallSettled(run_id, 3.0, 1, "ok", 20, None),
-        SnapshotEvent(run_id, 4.0, "taken", 20_000), TurnMeasured(run_id, 4.0, 1.25, [1]), ended("waiting", run_id=run_id),
+        SnapshotEvent(run_id, 4.0, "taken", 20_000), TurnMeasured(run_id, 4.0, 1.25, [1]),
+        ended("waiting", run_id=run_id),
     ]  # fmt: skip
     for event in happened:
         live.add(event)
