@@ -7,8 +7,10 @@ Inputs are hostile, so no rule may cost more than one look at each value: three 
 library's are replaced, and no more than a few faults are gathered.
 """
 
+import copy
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -18,15 +20,18 @@ from codemode.core.schemas import find_schema_fault
 from codemode.core.types import Json
 
 Check = Callable[[Json], str | None]
+_MAX_CUTS = 8  # rounds of cutting faults out of a schema; each may bring the next to light
+_NAMING = frozenset({"properties", "patternProperties"})
 _MAX_FAULTS = 20  # the best of these is told; a list of a million wrong items has a million
 
 
 def compile_check(schema: dict[str, Json]) -> Check:
     """Build the check of one schema: it returns None for a valid value, else what is wrong.
 
-    A schema that is none, or whose references lead nowhere, rejects every value and says so.
+    Servers write for other dialects and other languages: what is no rule here is left to the tool itself.
+    A reference that leads nowhere rejects the values that it is about, and says so.
 
-    Contract: executor:schema:path-and-rule
+    Contract: executor:schema:path-and-rule, executor:schema:other-dialects
     """
     accepts = compile_acceptor(schema) if find_schema_fault(schema) is None else None
     validator: Any = None
@@ -44,24 +49,75 @@ def compile_check(schema: dict[str, Json]) -> Check:
 
 def _build_validator(schema: dict[str, Json]) -> Any:
     # Imported here: 90 ms that valid inputs of common schemas never pay.
-    import jsonschema
-    import referencing
+    from jsonschema import validators
+    from referencing import Registry
 
+    kind, readable = _choose_dialect(schema)
+    rules = {**kind.VALIDATORS, "anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique_items}
     # An empty registry is given, so that a `$ref` to a URL is an error and never a download.
-    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    bounded = jsonschema.validators.extend(kind, {"anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique_items})
-    return bounded(schema, registry=referencing.Registry())
+    return validators.extend(kind, {name: _unless_null(rule) for name, rule in rules.items()})(
+        readable, registry=Registry()
+    )
+
+
+def _choose_dialect(schema: dict[str, Json]) -> tuple[Any, dict[str, Json]]:
+    """Return the dialect that a schema names, else the newest in which it is valid, and what it says in that.
+
+    What is no rule in the dialect is cut out: `required = true`, or a pattern that only JavaScript knows.
+    """
+    from jsonschema import validators
+
+    newest = validators.Draft202012Validator
+    if isinstance(schema.get("$schema"), str):
+        kinds = [validators.validator_for(schema, default=newest)]
+    else:
+        kinds = [newest, validators.Draft7Validator, validators.Draft4Validator]
+    for kind in kinds:
+        if not _places_of_faults(kind, schema):
+            return kind, schema
+    readable = copy.deepcopy(schema)
+    for _ in range(_MAX_CUTS):
+        places = _places_of_faults(kinds[0], readable)
+        if not places:
+            return kinds[0], readable
+        for place in places:
+            _cut_out(readable, place)
+    return kinds[0], {}
+
+
+def _places_of_faults(kind: Any, schema: Json) -> list[list[Any]]:
+    try:
+        faults = kind(kind.META_SCHEMA, format_checker=kind.FORMAT_CHECKER).iter_errors(schema)
+        return [list(fault.absolute_path) for fault in faults]
+    except RecursionError:  # too deep to be judged: it stays, and so rejects
+        return []
+
+
+def _cut_out(schema: Json, place: list[Any]) -> None:
+    """Take a keyword, or an item of its list, out of a schema; what `properties` named is then nobody's to forbid."""
+    with suppress(LookupError, TypeError):  # one cut may have taken the place of another
+        for step in place[:-1]:
+            schema = schema[step]
+        del schema[place[-1]]
+        if place[-1] in _NAMING:
+            schema.pop("additionalProperties", None)
+
+
+def _unless_null(rule: Any) -> Any:
+    """Return a rule that lets null pass where `nullable` says so, as OpenAPI has it and the declarations show it."""
+
+    def check(validator: Any, argument: Json, value: Json, schema: Json) -> Any:
+        return () if value is None and schema.get("nullable") is True else rule(validator, argument, value, schema)
+
+    return check
 
 
 def _explain(validator: Any, value: Json) -> str | None:
-    from jsonschema.exceptions import SchemaError, best_match  # loaded already, with the validator
+    from jsonschema.exceptions import best_match  # loaded already, with the validator
     from referencing.exceptions import Unresolvable
 
     try:
-        validator.check_schema(validator.schema)
         error = best_match(islice(validator.iter_errors(value), _MAX_FAULTS))
-    except SchemaError as fault:
-        return f"the tool's schema is not valid: {_cut(fault.message)}"
     except Unresolvable as fault:
         return f"the tool's schema has a reference that leads nowhere: {_cut(str(fault))}"
     except RecursionError:

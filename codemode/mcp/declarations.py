@@ -14,6 +14,7 @@ from codemode.mcp.schema_types import (
     DICTIONARY,
     UNKNOWN,
     TypeWriter,
+    all_that_hold,
     defuse,
     describe,
     has_default,
@@ -165,7 +166,7 @@ def _render_tool(tool: DeclaredTool, names: _TypeNames) -> str:
     named = taken.named
     result = "McpToolResult"
     if tool.output_schema is not None:
-        given = TypeWriter(tool.output_schema, f"{tool.ident}Output", names.take)
+        given = TypeWriter(tool.output_schema, f"{tool.ident}Output", names.take, fills_defaults=False)
         structured = given.write()
         named = named | given.named
         result = result if structured == UNKNOWN else f"McpToolResult<{structured}>"
@@ -178,8 +179,12 @@ def _render_tool(tool: DeclaredTool, names: _TypeNames) -> str:
 def _parameter(schema: Json, written: str) -> str:
     """Return the parameter, optional where `{}` would do; what is no object type takes any object."""
     taken = written if written[-1] in "})" or written[0].isupper() else DICTIONARY
-    needed = {key for key in required_of(schema) if not has_default(properties_of(schema).get(key))}
-    return f"input{'' if needed else '?'}: {taken}"
+    is_needed = any(
+        not has_default(properties_of(part).get(key))
+        for part in all_that_hold([schema], schema)
+        for key in required_of(part)
+    )
+    return f"input{'' if is_needed else '?'}: {taken}"
 
 
 def _describe_tool(tool: DeclaredTool) -> list[str]:

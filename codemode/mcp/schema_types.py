@@ -21,6 +21,7 @@ UNKNOWN = "unknown"
 DICTIONARY = "{ [key: string]: unknown }"
 _PRIMITIVES = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
 _COMPOSING = frozenset({"$ref", "anyOf", "oneOf", "allOf", "nullable"})
+_HOLDING = frozenset({"$ref", "allOf"})
 _CHOOSING = frozenset({"const", "enum"})
 _MAX_SAFE_INTEGER = 2**53
 _MAX_LITERAL_CHARS = 200
@@ -43,18 +44,20 @@ class TypeWriter:
     be spelled by name; recursion that passes through none cannot, and is `unknown`.
     """
 
-    def __init__(self, root: Json, prefix: str, take_name: Callable[[str], str]) -> None:
+    def __init__(self, root: Json, prefix: str, take_name: Callable[[str], str], fills_defaults: bool = True) -> None:
         """Prepare for one schema.
 
         Args:
             root: The schema, which local references point into.
             prefix: What its named types begin with, such as `createIssue`; they are upper-cased.
             take_name: Makes a name unique within the file.
+            fills_defaults: A required key with a default may be left out, as `scope.fill_defaults` fills it in.
         """
         self.named: dict[str, str] = {}
         self._root = root
         self._prefix = prefix
         self._take_name = take_name
+        self._fills_defaults = fills_defaults
         self._nodes = 0
         self._deferrals = 0
         self._open: list[_Frame] = []
@@ -75,16 +78,23 @@ class TypeWriter:
             return UNKNOWN
         if schema.keys().isdisjoint(_COMPOSING):
             return self._plain(schema, depth)
+        written = self._plain(schema, depth)
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            return self._reference(reference, depth)
-        written = self._plain(schema, depth)
-        for keyword, join in (("anyOf", union), ("oneOf", union), ("allOf", intersection)):
+            written = _narrow(written, self._reference(reference, depth))
+        for keyword in ("anyOf", "oneOf", "allOf"):
             parts = schema.get(keyword)
             if isinstance(parts, list) and parts:
-                joined = join([self._write(part, depth) for part in parts])
-                written = joined if written == DICTIONARY else intersection((written, joined))
+                written = _narrow(written, self._joined(keyword, parts, depth))
         return union((written, "null")) if schema.get("nullable") is True else written
+
+    def _joined(self, keyword: str, parts: list[Json], depth: int) -> str:
+        if keyword == "allOf":
+            return intersection([self._write(part, depth) for part in parts])
+        fills, self._fills_defaults = self._fills_defaults, False  # which branch holds is the server's to say
+        written = union([self._write(part, depth) for part in parts])
+        self._fills_defaults = fills
+        return written
 
     def _plain(self, schema: dict[str, Any], depth: int) -> str:
         kind = schema.get("type")
@@ -122,7 +132,7 @@ class TypeWriter:
         for key, part in properties.items():
             if depth > 0 and (note := _note(part)):
                 lines.append(f"{pad}/** {note} */")
-            optional = "" if key in required and not has_default(part) else "?"
+            optional = "" if key in required and not (self._fills_defaults and has_default(part)) else "?"
             lines.append(f"{pad}{member_name(key)}{optional}: {self._write(part, depth + 1)};")
         lines += (f"{pad}{member_name(key)}: unknown;" for key in sorted(required - properties.keys()))
         if schema.get("additionalProperties") or "patternProperties" in schema:
@@ -205,6 +215,11 @@ def intersection(parts: Iterable[str]) -> str:
     return " & ".join(f"({part})" if " | " in part else part for part in different)
 
 
+def _narrow(written: str, more: str) -> str:
+    """Return what is of both types; any object at all says nothing beside another type."""
+    return more if written == DICTIONARY else intersection((written, more))
+
+
 def array_of(item: str) -> str:
     """Return `T[]` for a plain name, else `Array<T>`."""
     return f"{item}[]" if item.isidentifier() else f"Array<{item}>"
@@ -256,6 +271,27 @@ def required_of(schema: Json) -> set[str]:
     """Return the names that a schema requires, or none."""
     required = schema.get("required") if isinstance(schema, dict) else None
     return {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
+
+
+def all_that_hold(schemas: Iterable[Json], root: Json) -> list[dict[str, Json]]:
+    """Return these schemas and all that hold beside them, through local references and `allOf`, each once.
+
+    What is no schema is left out, and so is a boolean one.
+    """
+    waiting = list(schemas)
+    if len(waiting) == 1 and isinstance(waiting[0], dict) and waiting[0].keys().isdisjoint(_HOLDING):
+        return waiting  # as most are
+    found: dict[int, dict[str, Json]] = {}
+    while waiting:
+        schema = waiting.pop()
+        if not isinstance(schema, dict) or id(schema) in found:
+            continue
+        found[id(schema)] = schema
+        if isinstance(reference := schema.get("$ref"), str):
+            waiting.append(_find(reference, root))
+        if isinstance(parts := schema.get("allOf"), list):
+            waiting.extend(parts)
+    return list(found.values())
 
 
 def has_default(schema: Json) -> bool:

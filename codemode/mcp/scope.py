@@ -14,7 +14,7 @@ from codemode.core.jsonsafe import clean_text
 from codemode.core.names import GUEST_GLOBALS, UNSAFE_SEGMENTS, camel_case, unique_names
 from codemode.core.types import PATH_SEPARATOR, GuestScope, Json, NamespaceTarget, ToolSpec
 from codemode.mcp.declarations import DeclaredServer, DeclaredTool, render_index, render_server
-from codemode.mcp.schema_types import properties_of
+from codemode.mcp.schema_types import all_that_hold, properties_of, required_of
 
 _TAKEN = GUEST_GLOBALS | UNSAFE_SEGMENTS | {"$api"}
 _TAKEN_BY_SERVERS = _TAKEN | {"index"}  # its file is mcp/index.d.ts
@@ -76,19 +76,40 @@ def build_guest_scope(tools: Iterable[ToolSpec]) -> GuestScope:
 
 
 def fill_defaults(schema: Json, value: dict[str, Json]) -> dict[str, Json]:
-    """Return the input with the schema's defaults for what is missing, in nested objects too.
+    """Return the input with the schema's defaults for what is missing, in nested objects and lists of them too.
 
-    A default of null is left out: servers write it for "none", often against their own schema.
+    They are found through local references and `allOf`, and not in the branches of a choice. A default of
+    null is left out where nothing demands the key: servers write it for "none", often against their own schema.
 
     Contract: mcp:call:defaults
     """
+    return _fill(all_that_hold([schema], schema), value, schema)
+
+
+def _fill(schemas: list[dict[str, Json]], value: dict[str, Json], root: Json) -> dict[str, Json]:
+    parts: dict[str, list[Json]] = {}
+    for schema in schemas:
+        for key, part in properties_of(schema).items():
+            parts.setdefault(key, []).append(part)
     filled = dict(value)
-    for key, part in properties_of(schema).items():
-        if isinstance(filled.get(key), dict):
-            filled[key] = fill_defaults(part, filled[key])
-        elif key not in filled and isinstance(part, dict) and part.get("default") is not None:
-            filled[key] = copy.deepcopy(part["default"])
+    for key, of_key in parts.items():
+        if key in filled:
+            filled[key] = _fill_within(of_key, filled[key], root)
+        else:
+            defaults = [part["default"] for part in of_key if isinstance(part, dict) and "default" in part]
+            if defaults and (defaults[0] is not None or any(key in required_of(schema) for schema in schemas)):
+                filled[key] = copy.deepcopy(defaults[0])
     return filled
+
+
+def _fill_within(given: list[Json], value: Json, root: Json) -> Json:
+    if not isinstance(value, (dict, list)):
+        return value
+    schemas = all_that_hold(given, root)
+    if isinstance(value, dict):
+        return _fill(schemas, value, root)
+    of_items = [schema["items"] for schema in schemas if "items" in schema]
+    return [_fill_within(of_items, item, root) for item in value] if of_items else value
 
 
 def _arrange(ident: str, name: str, tools: list[ToolSpec]) -> _Server:

@@ -13,6 +13,10 @@ REQUIREMENTS = {
         "contract 6",
         "An input is checked against the schema before anything runs; the rejection names path and rule.",
     ),
+    "executor:schema:other-dialects": (
+        "ours",
+        "A rule of another dialect is understood, or passed over where it is none; the rules beside it hold.",
+    ),
     "executor:schema:fast-path-agrees": ("ours", "What the quick check accepts, jsonschema accepts."),
     "executor:schema:no-download": ("ours", "A reference to a URL in a schema is an error and never a download."),
     "executor:schema:lean": ("engine", "A valid input of a common schema is accepted without importing jsonschema."),

@@ -15,6 +15,8 @@ from codemode.mcp.servers import ServerSpec
 from tests.requirements import requirement
 from tests.support.mcp import CONTEXT, FILE
 
+_WITH_DEFAULT = {"properties": {"x": {"default": 2}}, "required": ["x"]}
+
 
 async def _echo(server: str, method: str, params: dict[str, Json], _: RunContext) -> Json:
     return [server, method, params]
@@ -204,6 +206,46 @@ def test_defaults_are_filled_in_and_never_shared() -> None:
     assert given == {"b": {}, "d": None}
     assert fill_defaults(schema, {})["a"] == [1]
     assert fill_defaults("no schema", {"x": 1}) == {"x": 1}
+
+
+@requirement("mcp:call:defaults")
+@pytest.mark.parametrize(
+    ("schema", "given", "filled"),
+    [
+        ({"properties": {"a": {"items": _WITH_DEFAULT}}}, {"a": [{}, {"x": 1}, 7]}, {"a": [{"x": 2}, {"x": 1}, 7]}),
+        ({"properties": {"a": {"$ref": "#/$defs/d"}}, "$defs": {"d": _WITH_DEFAULT}}, {"a": {}}, {"a": {"x": 2}}),
+        ({"allOf": [{"$ref": "#/$defs/d"}], "$defs": {"d": _WITH_DEFAULT}}, {}, {"x": 2}),
+        ({"$ref": "#/$defs/d", "$defs": {"d": {"$ref": "#/$defs/d", **_WITH_DEFAULT}}}, {}, {"x": 2}),
+        (
+            {"properties": {"a": {"$ref": "#"}, "x": {"default": 2}}},
+            {"a": {"a": {}}},
+            {"a": {"a": {"x": 2}, "x": 2}, "x": 2},
+        ),
+        ({"properties": {"a": {"anyOf": [_WITH_DEFAULT, {"type": "null"}]}}}, {"a": {}}, {"a": {}}),
+        ({"properties": {"a": {"default": None}}, "required": ["a"]}, {}, {"a": None}),
+        (
+            {"properties": {"a": {"items": {"type": "string"}}, "b": {"items": [7]}}},
+            {"a": ["s"], "b": [1]},
+            {"a": ["s"], "b": [1]},
+        ),
+    ],
+)
+def test_defaults_are_found_wherever_they_certainly_hold(schema: Any, given: Any, filled: Any) -> None:
+    """In lists, behind references, in `allOf`; which branch of a choice holds is for the server to say."""
+    assert fill_defaults(schema, given) == filled
+
+
+@requirement("mcp:call:defaults")
+def test_a_bomb_of_a_schema_costs_each_value_one_look() -> None:
+    """Two references to each of the next, and a value as deep as may be."""
+    bomb: Any = {
+        f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2, "properties": {"k": {"$ref": "#"}}} for n in range(90)
+    }
+    value: Any = {}
+    for _ in range(90):
+        value = {"k": value}
+
+    assert fill_defaults({"$ref": "#/$defs/d0", "$defs": bomb}, value) == value
 
 
 def test_a_lone_surrogate_of_a_server_does_not_break_the_text() -> None:

@@ -84,6 +84,24 @@ def _file(*tools: DeclaredTool, **more: Any) -> str:
         ({"$ref": "#/$defs/A", "$defs": {"A": {"type": "string"}}}, "string"),
         ({"$ref": "#/definitions/a~1b%20c", "definitions": {"a/b c": {"const": 1}}}, "1"),
         ({"items": {"$ref": "#/x/1"}, "x": [{"const": 0}, {"const": 1}]}, "Array<1>"),
+        ({"$ref": "#/$defs/A", "nullable": True, "$defs": {"A": {"type": "string"}}}, "string | null"),
+        (
+            {
+                "$ref": "#/$defs/A",
+                "properties": {"b": {"const": 1}},
+                "$defs": {"A": {"properties": {"a": {"const": 2}}}},
+            },
+            "{ b?: 1; } & { a?: 2; }",
+        ),
+        ({"type": "object", "$ref": "#/$defs/A", "$defs": {"A": {"properties": {"a": {"const": 2}}}}}, "{ a?: 2; }"),
+        (
+            {
+                "properties": {
+                    "a": {"oneOf": [{"properties": {"b": {"default": "x"}}, "required": ["b"]}, {"const": 1}]}
+                }
+            },
+            '{ a?: { /** (default "x") */ b: unknown; } | 1; }',
+        ),
         (True, "unknown"),
         (False, "never"),
     ],
@@ -265,6 +283,25 @@ def test_an_output_schema_is_the_type_of_structured_content() -> None:
 
     assert "function a(input?: { [key: string]: unknown }): Promise<McpToolResult<{\n    n: number;\n  }>>;" in text
     assert "function b(input?: { [key: string]: unknown }): Promise<McpToolResult>;" in text
+
+
+@requirement("mcp:types:output", "mcp:call:defaults")
+def test_a_default_is_filled_in_on_the_way_in_and_not_on_the_way_out() -> None:
+    """What a result must hold it holds."""
+    schema = {"properties": {"n": {"type": "number", "default": 1}}, "required": ["n"]}
+    text = _file(DeclaredTool("a", "", schema, schema))
+
+    assert "function a(input?: {\n    n?: number;\n  }): Promise<McpToolResult<{" in text
+    assert "    n: number;\n  }>>;" in text
+
+
+@requirement("mcp:types:schemas")
+@pytest.mark.parametrize("schema", [{"allOf": [{"$ref": "#/$defs/d"}]}, {"$ref": "#/$defs/d"}])
+def test_an_input_is_needed_where_anything_that_holds_requires_a_key(schema: dict[str, Any]) -> None:
+    """Behind a reference too."""
+    inner = {"properties": {"n": {"type": "number"}}, "required": ["n"]}
+
+    assert "function a(input: {" in _file(DeclaredTool("a", "", {**schema, "$defs": {"d": inner}}))
 
 
 @requirement("mcp:types:words")
