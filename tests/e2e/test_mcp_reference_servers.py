@@ -9,8 +9,11 @@ import pytest
 
 from codemode.core.types import GuestScope
 from codemode.mcp.declarations import DeclaredServer, DeclaredTool, render_index, render_server
+from codemode.mcp.scope import fill_defaults
+from codemode.validation import compile_check
 from tests.requirements import requirement
 from tests.support.mcp import CONTEXT, call, call_listed, check_types, reference_server, servers_of, text_of
+from tests.support.odd_schemas import ODD
 
 
 def _write(folder: Path, texts: dict[str, str]) -> list[str]:
@@ -135,10 +138,23 @@ def test_every_word_can_be_the_name_of_a_tool_a_server_or_a_property(tmp_path: P
     assert check_types(tmp_path, *alone) == ""
 
 
+@requirement("mcp:types:schemas", "mcp:types:hostile", "executor:schema:other-dialects")
+def test_an_odd_schema_takes_a_good_input_in_its_declaration_and_at_its_check(tmp_path: Path) -> None:
+    """What the declarations invite to is what goes through; the other way round a cell would learn by failing."""
+    tools = tuple(DeclaredTool(f"t{at}", why, schema, schema) for at, (why, schema, _) in enumerate(ODD))
+    calls = "\n".join(f"void MCP.odd.t{at}({json.dumps(value)});" for at, (_, _, value) in enumerate(ODD))
+    texts = {"odd.d.ts": render_server(DeclaredServer("odd", "odd", tools)).file, "calls.ts": calls}
+
+    assert check_types(tmp_path, *_write(tmp_path, texts)) == ""
+    for why, schema, value in ODD:
+        assert (why, compile_check(schema)(fill_defaults(schema, value))) == (why, None)
+
+
 _KEYWORDS = [
     *("type", "properties", "required", "items", "prefixItems", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"),
     *("$defs", "additionalProperties", "default", "description", "nullable", "patternProperties", "definitions"),
-    "additionalItems",
+    *("additionalItems", "not", "if", "then", "else", "contains", "dependentSchemas", "unevaluatedProperties"),
+    *("$schema", "$id", "$anchor", "$dynamicRef", "title", "examples", "pattern"),
 ]
 
 
