@@ -387,6 +387,18 @@ def test_api_headers_cost_no_call(guest: Guest) -> None:
     assert 'did you mean "readText"?' in guest.failure("await MCP.files.$api('readTxt')", scope=scope)
 
 
+@requirement("sandbox:mcp:api")
+def test_a_name_in_the_cell_goes_before_another_tools_own_name(guest: Guest) -> None:
+    """`a-b` is `aB` in a cell, so that the tool called `aB` is `aB2` there."""
+    tools = [
+        {"ident": ident, "name": name, "id": f"mcp:files:{name}", "header": name, "parameters": {}}
+        for ident, name in (("aB2", "aB"), ("aB", "a-b"), ("aB3", "a_b"))
+    ]
+    scope = {"mcp": {**MCP, "servers": [{**MCP["servers"][0], "tools": tools}]}}
+    code = "return Promise.all(['aB', 'aB2', 'a_b'].map(async (name) => (await MCP.files.$api(name)).tools))"
+    assert guest.value(code, scope=scope) == [["aB"], ["aB2"], ["aB3"]]
+
+
 @requirement("sandbox:mcp:files")
 def test_virtual_files_are_listed_and_read(guest: Guest) -> None:
     scope = {"files": FILES}

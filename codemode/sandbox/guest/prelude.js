@@ -593,15 +593,16 @@
       const withSchema = options !== undefined && options !== null && options.schema === true;
       let shown = server.tools;
       if (toolName !== undefined && toolName !== null) {
-        const single = [];
+        let found;
         for (let i = 0; i < server.tools.length; i++) {
           const tool = server.tools[i];
-          if (tool.ident === toolName || tool.name === toolName || tool.id === toolName) own(single, 0, tool);
+          const isNamed = tool.ident === toolName || tool.name === toolName || tool.id === toolName;
+          if (isNamed && (found === undefined || tool.ident === toolName)) found = tool;
         }
-        if (single.length === 0) {
+        if (found === undefined) {
           throw new NativeError('MCP.' + server.ident + ' has no tool "' + asText(toolName) + '"' + near(asText(toolName), server.tools, "ident"));
         }
-        shown = single;
+        shown = [found];
       }
       const answer = { kind: "mcp", scope: shown === server.tools ? "server" : "tool", header: shown === server.tools ? server.header : shown[0].header };
       const names = [];
