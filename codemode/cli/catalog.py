@@ -149,12 +149,14 @@ def types(terminal: "Terminal", options: TypesOptions) -> ExitStatus:
 
     As API.read gives them in a cell.
     """
-    from codemode.cli.listing import find_declarations, load_toolbox
-    from codemode.cli.show import show_declarations
+    from codemode.cli.listing import build_failures, find_declarations, load_toolbox
+    from codemode.cli.show import show_declarations, show_failures
 
     terminal.json = terminal.json or options.json
-    catalog = load_toolbox(terminal, options.manifest, refresh=options.refresh).catalog
-    files = find_declarations(catalog, options.server)
+    box = load_toolbox(terminal, options.manifest, refresh=options.refresh)
+    files = find_declarations(box, options.server)
+    if options.server is None:
+        show_failures(terminal, build_failures(box))
     if terminal.json:
         terminal.write_json(files)
     elif files:

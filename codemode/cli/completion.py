@@ -52,7 +52,7 @@ def complete_server(ctx: typer.Context, incomplete: str) -> Offers:
     def offers() -> Offers:
         from codemode.cli.listing import find_declarations, server_of
 
-        files = find_declarations(_toolbox(ctx).catalog, None)
+        files = find_declarations(_toolbox(ctx), None)
         return [(server_of(file["path"]), file["description"]) for file in files[1:]]
 
     return _offered(offers, incomplete)

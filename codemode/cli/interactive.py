@@ -139,7 +139,7 @@ class ToolboxLookup:
         """Show the declarations of one MCP server, or of all."""
         from codemode.cli.listing import find_declarations
 
-        files = find_declarations(self._box.catalog, server or None)
+        files = find_declarations(self._box, server or None)
         if files:
             show.show_declarations(self._terminal, files)
         else:
@@ -243,10 +243,9 @@ async def _open_world(stack: AsyncExitStack, terminal: Terminal, options: ReplOp
     setup = Setup(path, who, options.limits, may_ask=is_person_here(), refresh=options.refresh)
     store = open_store()
     stack.callback(store.close)
-    with Progress(terminal, "asking MCP servers for their tools"):
-        box = await stack.enter_async_context(
-            open_toolbox(path, who.agent_id, options.refresh, invite=invite_person(terminal))
-        )
+    with Progress(terminal) as progress:
+        onlooker = Onlooker(invite_person(terminal), progress.look)
+        box = await stack.enter_async_context(open_toolbox(path, who.agent_id, options.refresh, onlooker=onlooker))
     session = await stack.enter_async_context(session_over(box, setup, pool, store))
     return _World(terminal, pool, session, session.parts.around.journal, box, stack.enter_context(Interrupts()))
 

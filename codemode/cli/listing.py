@@ -17,6 +17,7 @@ from codemode.core.errors import InvalidInput
 from codemode.core.names import did_you_mean
 from codemode.core.types import PATH_SEPARATOR, Json, ToolSpec
 from codemode.manifest import find_manifest
+from codemode.mcp.shared import Onlooker
 from codemode.search import Explained
 
 
@@ -36,10 +37,11 @@ def load_toolbox(terminal: Terminal, manifest: str | None, *, refresh: bool, age
     terminal.tell(f"manifest {path}" if path else "there is no codemode.toml here or above")
 
     async def load() -> Toolbox:
-        async with open_toolbox(path, agent, refresh, invite=invite_person(terminal)) as box:
+        async with open_toolbox(path, agent, refresh, onlooker=onlooker) as box:
             return box
 
-    with Progress(terminal, "asking MCP servers for their tools"):
+    with Progress(terminal) as progress:
+        onlooker = Onlooker(invite_person(terminal), progress.look)
         return asyncio.run(load())
 
 
@@ -64,7 +66,7 @@ def build_listing(box: Toolbox) -> dict[str, Json]:
         "tools": build_tools(box),
         "namespaces": build_namespaces(box),
         "notes": [{"toolId": note.tool_id, "kind": note.kind, "text": note.text} for note in catalog.notes],
-        "failures": [failure.to_json() for failure in servers.failures] if servers else [],
+        "failures": build_failures(box),
         "warnings": [*box.notes, *(servers.warnings if servers else ())],
         "ages": {name: round(age, 1) for name, age in servers.ages.items()} if servers else {},
     }
@@ -148,25 +150,40 @@ def build_ranking(catalog: Catalog, found: Iterable[Explained], *, reasons: bool
     return ranking
 
 
-def find_declarations(catalog: Catalog, server: str | None) -> list[dict[str, Json]]:
+def find_declarations(box: Toolbox, server: str | None) -> list[dict[str, Json]]:
     """Return the virtual files with the declarations of one server, or of all.
+
+    Args:
+        box: What a cell can reach.
+        server: A server's own name, or its name in a cell.
 
     Returns:
         `[{"path": "mcp/everything.d.ts", "description", "text"}]`; the index only with all of them.
 
     Raises:
-        InvalidInput: There is no such server; the message lists those that there are.
+        InvalidInput: It could not be listed, and the message says why; or there is no such server, and the message
+            lists those that there are.
     """
-    files: list[dict[str, Json]] = json.loads(catalog.scope.files)
+    scope = box.catalog.scope
+    files: list[dict[str, Json]] = json.loads(scope.files)
     if server is None:
         return files
     by_server = {server_of(file["path"]): file for file in files[1:]}  # the index comes first
-    if server not in by_server:
-        known = ", ".join(by_server) or "none"
-        raise InvalidInput(
-            f'there is no MCP server "{server}" in the catalog; there are: {known}.{did_you_mean(server, by_server)}'
-        )
-    return [by_server[server]]
+    own_names = {target.tool.owner: path.split(PATH_SEPARATOR)[1] for path, target in scope.targets.items()}
+    found = by_server.get(server) or by_server.get(own_names.get(server, ""))
+    if found is not None:
+        return [found]
+    for failure in box.servers.failures if box.servers else ():
+        if failure.server == server:
+            raise InvalidInput(f"there are no declarations: {failure.sentence()}")
+    known = ", ".join(by_server) or "none"
+    near = did_you_mean(server, by_server)
+    raise InvalidInput(f'there is no MCP server "{server}" in the catalog; there are: {known}.{near}')
+
+
+def build_failures(box: Toolbox) -> list[dict[str, Json]]:
+    """Return which servers could not be listed, and why."""
+    return [failure.to_json() for failure in box.servers.failures] if box.servers else []
 
 
 def server_of(path: str) -> str:

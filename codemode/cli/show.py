@@ -146,6 +146,12 @@ def show_ranking(terminal: Terminal, ranking: Sequence[Mapping[str, Json]]) -> N
         terminal.write(plain_catalog.ranking_text(ranking))
 
 
+def show_failures(terminal: Terminal, failures: Sequence[Mapping[str, Json]]) -> None:
+    """Show on stderr which servers are missing in what is shown on stdout."""
+    for line in plain_catalog.failure_lines({"failures": failures}):
+        terminal.note(line)
+
+
 def show_declarations(terminal: Terminal, files: Sequence[Mapping[str, Json]]) -> None:
     """Show TypeScript declarations on stdout, each file under its path where there are several."""
     text = "\n".join(f"// {file['path']}\n{file['text']}" if len(files) > 1 else file["text"] for file in files)
@@ -169,8 +175,7 @@ def show_lint(terminal: Terminal, report: Mapping[str, Json]) -> None:
 
 def show_diff(terminal: Terminal, difference: Mapping[str, Json], listing: Mapping[str, Json]) -> None:
     """Show on stdout how a catalog differs from an older one, and on stderr which servers are missing in it."""
-    for line in plain_catalog.failure_lines(listing):
-        terminal.note(line)
+    show_failures(terminal, listing["failures"])
     if terminal.styled_out:
         from codemode.render.lint import render_diff
 

@@ -532,6 +532,24 @@ def test_servers_are_listed_with_their_declarations_and_broken_ones_with_their_k
 
 
 @requirement("cli:catalog:types")
+def test_declarations_are_found_by_either_name_and_what_has_none_says_why(codemode, shelf, tmp_path) -> None:
+    """A person knows the name in their configuration, a cell the one in its code."""
+    manifest = tmp_path / "codemode.toml"
+    manifest.write_text(manifest.read_text().replace("servers.shelf", "servers.book-shelf"))
+    own, ident, every, gone = (
+        codemode("catalog", "types", *server, **shelf) for server in (["book-shelf"], ["bookShelf"], [], ["gone"])
+    )
+
+    assert own.out == ident.out
+    assert "declare namespace MCP.bookShelf {" in own.out
+    assert (own.err, ident.err) == ("", "")
+    assert "mcp/bookShelf.d.ts" in every.out
+    assert every.err.startswith("MCP server gone [offline]: ")
+    assert gone.status == 2
+    assert gone.err.startswith('error [invalid_input]: there are no declarations: MCP server "gone" ')
+
+
+@requirement("cli:catalog:types")
 def test_without_servers_there_are_no_declarations(codemode) -> None:
     assert codemode("catalog", "types").err == "no MCP server is visible, so there are no declarations\n"
 
