@@ -35,12 +35,9 @@ from codemode.supervisor.spawn import Child
 if TYPE_CHECKING:
     from codemode.mcp.connections import McpListing
     from codemode.mcp.servers import ServerSet
-    from codemode.mcp.shared import SharedServers
+    from codemode.mcp.shared import Onlooker, SharedServers
     from codemode.namespaces import Namespace, Namespaces
     from codemode.recording.player import Player
-
-Invite = Callable[[str, str], None]
-"""Asks a person to sign in at the server of this name, at this address."""
 
 MAX_WORKERS = 4  # more cells at once than cores only take turns
 
@@ -110,7 +107,7 @@ async def open_toolbox(
     agent_id: str = "main",
     refresh: bool = False,
     tools: tuple[ToolEntry, ...] = (),
-    invite: Invite | None = None,
+    onlooker: "Onlooker | None" = None,
     shared: "SharedServers | None" = None,
 ) -> AsyncIterator[Toolbox]:
     """Read a manifest and gather what a cell can reach; on leaving, end what was started for it.
@@ -121,7 +118,7 @@ async def open_toolbox(
         agent_id: Whose settings hold.
         refresh: Ask every MCP server for its tools, instead of the cache.
         tools: More of them, which a program brings.
-        invite: Asks the person at this terminal to sign in at a server; None where nobody is there.
+        onlooker: The person at this terminal; None where nobody is there.
         shared: The servers that this process is connected to; servers of its own when left out.
 
     Raises:
@@ -139,7 +136,7 @@ async def open_toolbox(
     async with AsyncExitStack() as stack:
         box = Toolbox(manifest, config, build_catalog((), policy, config.limits), policy, redactor)
         try:
-            box = await _fill(stack, box, refresh, shared, invite)
+            box = await _fill(stack, box, refresh, shared, onlooker)
         except CodeModeError as error:  # a plugin may say anything while it is loaded
             error.args = (redactor.text(error.message),)
             raise
@@ -147,14 +144,14 @@ async def open_toolbox(
 
 
 async def _fill(
-    stack: AsyncExitStack, box: Toolbox, refresh: bool, shared: "SharedServers | None", invite: Invite | None
+    stack: AsyncExitStack, box: Toolbox, refresh: bool, shared: "SharedServers | None", onlooker: "Onlooker | None"
 ) -> Toolbox:
     """Add tools, plugins and servers; what fills their definitions is kept secret before any of them is used."""
     manifest, found = box.manifest, _gather_servers(box.manifest)
     known = [*(tool.executor for tool in manifest.tools), *(hook.executor for hook in manifest.hooks)]
     box = _add_tools(stack, _know([*known, manifest.openapi, found], box))
     if found is not None:
-        box = await _add_servers(stack, box, found, refresh, shared or _open_servers(invite))
+        box = await _add_servers(stack, box, found, refresh, shared or _open_servers(onlooker))
     return _add_prompts(box)
 
 
@@ -232,11 +229,12 @@ def _add_prompts(box: Toolbox) -> Toolbox:
     return box._replace(catalog=box.catalog.with_scope(scope._replace(prompts=prompts)))
 
 
-def _open_servers(invite: Invite | None) -> "SharedServers":
-    from codemode.mcp.shared import SharedServers
+def _open_servers(onlooker: "Onlooker | None") -> "SharedServers":
+    from codemode.mcp.shared import Onlooker, SharedServers
     from codemode.mcp.signin import SignIn
 
-    return SharedServers(sign_in=SignIn(state_dir() / "mcp", invite))
+    invite, look = onlooker or Onlooker()
+    return SharedServers(sign_in=SignIn(state_dir() / "mcp", invite), look=look)
 
 
 def _gather_servers(manifest: Manifest) -> "ServerSet | None":

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import time
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from codemode.core.events import Event, to_json
 from codemode.core.types import CodeModeResult, Json
 from codemode.live.attempt import failed_before_run
 from codemode.manifest import find_manifest
+from codemode.mcp.shared import Onlooker
 from codemode.session import Identity, Session
 from codemode.store.port import Caller, Store
 from codemode.supervisor.spawn import Child
@@ -63,6 +65,10 @@ class FrontEnd:
     def tell(self, event: Event) -> None:
         """Send an event as progress."""
         self.send({"progress": to_json(event)})
+
+    def tell_of_server(self, server: str, state: str) -> None:
+        """Send how far a server is as progress: it is `asked` for its tools, has `answered`, or `failed`."""
+        self.send({"progress": {"event": "server", "at_ms": time.time() * 1000, "server": server, "state": state}})
 
     def let_go(self) -> None:
         """Close the pipes, stderr too: whoever started the command must not wait for this process."""
@@ -161,8 +167,9 @@ class Errand:
             record=Path(request["record"]) if request.get("record") else None,
         )
         invite = _invite if request.get("person") and setup.may_ask else None
+        onlooker = Onlooker(invite, self._front_end.tell_of_server)
         box = await stack.enter_async_context(
-            open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh, invite=invite)
+            open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh, onlooker=onlooker)
         )
         for warning in box.warnings:
             sys.stderr.write(f"codemode: {warning}\n")

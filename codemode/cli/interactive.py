@@ -24,6 +24,7 @@ from codemode.core.errors import CodeModeError, ErrorCode, UnsupportedLanguage
 from codemode.core.types import Json, Language
 from codemode.live.journal import Journal
 from codemode.manifest import find_manifest
+from codemode.mcp.shared import Onlooker
 from codemode.render.plain_catalog import failure_lines
 from codemode.render.report import ErrorReport
 from codemode.render.words import counted, printable

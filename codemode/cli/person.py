@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # `run` asks a host, and need not load what that loads
     from codemode.cli.terminal import Terminal
-    from codemode.composition import Invite
+    from codemode.mcp.signin import Invite
 
 
 def is_person_here() -> bool:

@@ -5,7 +5,7 @@ Only on a terminal, and only after a moment: a fast run never loads rich for it.
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -32,6 +32,7 @@ class Progress:
         self._doing = doing
         self._began = time.monotonic()
         self._open: dict[Any, tuple[str, float]] = {}
+        self._servers: dict[str, tuple[str, float]] = {}
         self._timer = threading.Timer(_PATIENCE_S, self._show)
         self._lock = threading.Lock()
         self._live: Live | None = None
@@ -52,8 +53,21 @@ class Progress:
             if self._live is not None:
                 self._live.stop()
 
+    def look(self, server: str, state: str) -> None:
+        """Take what becomes of an MCP server that is asked for its tools: `asked`, then `answered` or `failed`."""
+        if state == "asked":
+            self._servers[server] = (server, time.monotonic())
+        else:
+            self._servers.pop(server, None)
+
     def follow(self, event: Mapping[str, Json]) -> None:
-        """Take one event of the run, as `core.events.to_json` writes it; from the first on, the cell runs."""
+        """Take one event, as `core.events.to_json` or the host writes it; from the first of the run on, the cell runs.
+
+        Contract: cli:progress:servers
+        """
+        if event["event"] == "server":
+            self.look(str(event["server"]), str(event["state"]))
+            return
         self._doing = _RUNNING
         match event["event"]:
             case "call_started":
@@ -64,14 +78,12 @@ class Progress:
 
     def line(self) -> str:
         """Return what there is to say now, without mark or colour."""
-        now = time.monotonic()
-        opened = sorted(self._open.copy().values(), key=lambda entry: entry[1])
-        total = duration((now - self._began) * 1000)
-        if not opened:
-            return f"{self._doing}, {total}"
-        named = ", ".join(f"{label} {duration((now - since) * 1000)}" for label, since in opened[:3])
-        more = f" and {len(opened) - 3} more" if len(opened) > 3 else ""
-        return f"{counted(len(opened), 'open call')}: {named}{more}"
+        servers, calls = (sorted(of.copy().values(), key=lambda entry: entry[1]) for of in (self._servers, self._open))
+        if servers:
+            return f"connecting {_named(servers)}"
+        if calls:
+            return f"{counted(len(calls), 'open call')}: {_named(calls)}"
+        return f"{self._doing}, {duration((time.monotonic() - self._began) * 1000)}"
 
     def _show(self) -> None:
         from rich.live import Live  # in the timer's thread, while the host works
@@ -81,6 +93,13 @@ class Progress:
                 console = self._terminal.err_console()
                 self._live = Live(_Line(self), console=console, refresh_per_second=_REDRAWS_PER_S, transient=True)
                 self._live.start(refresh=True)
+
+
+def _named(waits: Sequence[tuple[str, float]]) -> str:
+    """Return the first three, the longest wait first, each with its time: `memory 2.1 s, weather 2.1 s`."""
+    now = time.monotonic()
+    named = ", ".join(f"{label} {duration((now - since) * 1000)}" for label, since in waits[:3])
+    return f"{named} and {len(waits) - 3} more" if len(waits) > 3 else named
 
 
 class _Line:

@@ -6,9 +6,9 @@ server learn nothing of each other here. `shared` keeps the servers; nothing her
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Literal, NamedTuple
 
 from codemode.core.limits import MCP_RETRY_MS
 from codemode.core.redact import Redactor
@@ -23,13 +23,18 @@ from codemode.mcp.signin import SignIn
 _CLOSING_LIST_S = 1.0  # for one last look at a list that changed, before its server is closed
 
 
+Look = Callable[[str, Literal["asked", "answered", "failed"]], None]
+"""Hears of the server of this name that it is connected and asked for its tools, and what became of it."""
+
+
 class Grounds(NamedTuple):
-    """What all servers stand on: Unix seconds, kept listings, the watchdog, and who may sign in."""
+    """What all servers stand on: Unix seconds, kept listings, the watchdog, who may sign in, and who looks on."""
 
     clock: Callable[[], float]
     cache: ListingCache
     guard: Guard
     sign_in: SignIn
+    look: Look
 
 
 class Everyone(Redactor):
@@ -116,7 +121,8 @@ class Server:
                     return self._listing
                 self._recall_failure()
             try:
-                return await self._fetch(await self._connect(to_call=False))
+                with self._looked_on():
+                    return await self._fetch(await self._connect(to_call=False))
             except ServerUnavailable as error:
                 self._failed = self._grounds.clock(), error.failure
                 raise
@@ -145,6 +151,17 @@ class Server:
             self._opening.cancel()
             await asyncio.gather(self._opening, return_exceptions=True)
         await self._part()
+
+    @contextmanager
+    def _looked_on(self) -> Iterator[None]:
+        look, name = self._grounds.look, self._spec.name
+        look(name, "asked")
+        try:
+            yield
+        except BaseException:
+            look(name, "failed")
+            raise
+        look(name, "answered")
 
     def _recall_failure(self) -> None:
         if self._failed is not None and (self._grounds.clock() - self._failed[0]) * 1000 < MCP_RETRY_MS:

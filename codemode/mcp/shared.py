@@ -10,13 +10,24 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from codemode.core.redact import Redactor
-    from codemode.mcp.server import Grounds, Server
+    from codemode.mcp.server import Grounds, Look, Server
     from codemode.mcp.servers import ServerSpec
-    from codemode.mcp.signin import SignIn
+    from codemode.mcp.signin import Invite, SignIn
+
+
+class Onlooker(NamedTuple):
+    """A person who is there while servers are connected.
+
+    invite: Asks them to sign in at a server; None where nobody can.
+    look: Hears which servers are being asked.
+    """
+
+    invite: "Invite | None" = None
+    look: "Look" = lambda _server, _state: None
 
 
 class SharedServers:
@@ -28,6 +39,7 @@ class SharedServers:
         environment: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.time,
         sign_in: "SignIn | None" = None,
+        look: "Look" = Onlooker().look,
     ) -> None:
         """Begin without any.
 
@@ -37,11 +49,13 @@ class SharedServers:
             clock: Unix seconds.
             sign_in: Where tokens lie, and who may be asked to sign in; the user's own folder and nobody
                 when left out.
+            look: Hears which servers are being asked.
         """
         self._cache_dir = cache_dir
         self._environment = environment
         self.clock = clock
         self._sign_in = sign_in
+        self._look = look
         self._grounds: Grounds | None = None
         self._servers: dict[str, Server] = {}
         self._unclosed = 0
@@ -100,5 +114,5 @@ class SharedServers:
 
             sign_in = self._sign_in or SignIn(state_dir() / "mcp")
             cache = ListingCache(self._cache_dir)
-            self._grounds = Grounds(self.clock, cache, Guard(), sign_in)
+            self._grounds = Grounds(self.clock, cache, Guard(), sign_in, self._look)
         return self._grounds

@@ -66,7 +66,9 @@ def _short(value: Json) -> str:
     return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _MAX_CHARS)
 
 
+_SERVER_STATES = {"asked": "is asked for its tools", "answered": "has answered", "failed": "has failed"}
 _TELLERS: dict[str, Callable[[_Event], str]] = {
+    "server": lambda event: f"MCP server {event['server']} {_SERVER_STATES.get(event['state'], event['state'])}",
     "exec_started": lambda event: (
         f"run {event['run_id']} begins: {event['language']}, {counted(event['catalog_size'], 'tool')} in the catalog"
     ),

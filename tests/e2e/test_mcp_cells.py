@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
+from codemode.cli.drive import Go, drive
+from codemode.cli.listing import load_toolbox
+from codemode.cli.progress import Progress
+from codemode.cli.source import Cell
+from codemode.cli.terminal import Terminal
 from codemode.composition import Setup, open_session
 from codemode.store.memory import MemoryStore
 from tests.requirements import requirement
 from tests.support.mcp import SERVERS, reference_server
+from tests.support.streams import Stream
 
 
 @pytest.fixture(autouse=True)
@@ -132,3 +138,24 @@ async def test_a_cell_reads_the_declarations_without_a_nested_call(tmp_path: Pat
         "schema": ["id"],
     }
     assert result["telemetry"]["callCount"] == 0
+
+
+@requirement("cli:progress:servers")
+def test_a_person_hears_which_servers_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By way of the host for a run, which tells it in words too; directly for a listing."""
+    manifest = _manifest(tmp_path, odd=_fixture("odd.py", "exits_at_start"), shelf=_fixture("shelf.py"))
+    heard: set[tuple[str, str]] = set()
+    monkeypatch.setattr(Progress, "look", lambda _, server, state: heard.add((server, state)))
+    monkeypatch.setenv("CODEMODE_STATE_DIR", str(tmp_path / "state"))
+    err = Stream()
+    terminal = Terminal(Stream(), err, {})
+    terminal.speak(False, True)
+    load_toolbox(terminal, str(manifest), refresh=True)
+    listed = set(heard)
+    heard.clear()
+    request = {"op": "exec", "input": {"code": "1"}, "manifest": str(manifest), "refresh": True, "limits": {}}
+    drive(terminal, request | {"session": "default", "noInput": True}, Cell("1", "cell.js", None), Go(False, False))
+
+    states = {("odd", "asked"), ("odd", "failed"), ("shelf", "asked"), ("shelf", "answered")}
+    assert (listed, heard) == (states, states)
+    assert " MCP server shelf is asked for its tools" in err.getvalue()

@@ -45,6 +45,7 @@ REQUIREMENTS = {
     "cli:start:overview": ("issue 6", "codemode --help names every command and option, and loads no parser for it."),
     "cli:start:one-room": ("issue 6", "A command loads its own room of the command line and no other's."),
     "cli:quiet:errors-only": ("issue 6", "--quiet, before the command or after it, leaves stderr to errors."),
+    "cli:progress:servers": ("contract 12", "While servers are connected, a person at the terminal sees which."),
     "cli:verbose:events": ("issue 6", "--verbose tells the manifest of a listing and each event of a run."),
     "cli:streams:closed": ("ours", "A command works with any of its standard streams closed, and loses nothing else."),
     "cli:version:engine": ("issue 6", "--version names the engine, the parsers and the libraries."),

@@ -4,6 +4,7 @@ import inspect
 import io
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, NamedTuple, get_args
@@ -216,6 +217,21 @@ def test_the_progress_line_names_open_calls_with_their_time() -> None:
 
     progress.follow({"event": "call_settled", "call_id": 4})
     assert progress.line().startswith("running, ")
+
+
+@requirement("cli:progress:servers")
+def test_the_progress_line_names_the_servers_that_are_awaited_before_all_else() -> None:
+    progress = Progress(terminal_of())
+    for server in ("a", "b", "c", "d"):
+        progress.follow({"event": "server", "server": server, "state": "asked"})
+    assert re.fullmatch(r"connecting a [\d.]+ \w+, b [\d.]+ \w+, c [\d.]+ \w+ and 1 more", progress.line())
+
+    for server, state in (("a", "answered"), ("b", "failed"), ("d", "answered")):
+        progress.follow({"event": "server", "server": server, "state": state})
+    assert progress.line().startswith("connecting c ")
+
+    progress.follow({"event": "server", "server": "c", "state": "answered"})
+    assert progress.line().startswith("starting servers and tools, ")
 
 
 def test_progress_is_drawn_on_a_terminal_after_a_moment_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -198,6 +198,21 @@ def test_neither_definitions_nor_a_cached_list_import_the_sdk(tmp_path: Path) ->
     assert done.stdout == "1 []\n"
 
 
+@requirement("cli:progress:servers")
+async def test_an_onlooker_hears_which_servers_are_asked_and_what_became_of_each(tmp_path: Path) -> None:
+    """A server whose list is known is not asked, so nothing is heard of it."""
+    heard: list[tuple[str, str]] = []
+    shared = SharedServers(tmp_path, look=lambda server, state: heard.append((server, state)))
+    async with servers_of(shelf(), odd("exits_at_start"), cache=tmp_path, shared=shared) as servers:
+        await servers.tools()
+        asked, settled = heard[:2], sorted(heard[2:])
+        await servers.tools()
+
+    assert asked == [("shelf", "asked"), ("odd", "asked")]
+    assert settled == [("odd", "failed"), ("shelf", "answered")]
+    assert len(heard) == 4
+
+
 async def test_disabled_servers_do_not_exist(tmp_path: Path) -> None:
     """They are neither listed nor failed."""
     async with servers_of(odd("exits_at_start", enabled=False), cache=tmp_path) as servers:

@@ -85,6 +85,9 @@ def test_calls_without_a_tool_go_by_their_method_and_unknown_events_by_their_nam
 
     assert told.line(to_json(CallStarted(RUN, 5.0, 1, "timer", None, 500))) == "+0.0 ms   call 1 timer started with 500"
     assert told.line(to_json(CallSettled(RUN, 4.0, 7, "ok", 1, None))) == "+0.0 ms   call 7 ? settled: ok, 1 B"
+    asked = {"event": "server", "at_ms": 5.0, "server": "shop", "state": "asked"}
+    assert told.line(asked) == "+0.0 ms   MCP server shop is asked for its tools"
+    assert told.line(asked | {"state": "failed"}) == "+0.0 ms   MCP server shop has failed"
     assert told.line({"event": "of_another_version", "at_ms": 6.0}) == "+1.0 ms   of_another_version"
 
 
