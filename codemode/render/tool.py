@@ -59,7 +59,7 @@ class _Ranking:
 
 
 def render_declarations(text: str) -> RenderableType:
-    """Return TypeScript declarations, highlighted."""
+    """Return TypeScript declarations, highlighted; long lines are whole, for the terminal to wrap."""
     from rich.syntax import Syntax  # pygments, which only this needs
 
-    return Syntax(text, "typescript", theme="ansi_dark", background_color="default", word_wrap=True)
+    return Syntax("", "typescript", theme="ansi_dark", background_color="default").highlight(text)

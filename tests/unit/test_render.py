@@ -414,9 +414,10 @@ def test_a_ranking_gives_reasons_under_each_result() -> None:
 
 @requirement("cli:catalog:types")
 def test_declarations_are_highlighted_and_whole() -> None:
-    text = "declare namespace MCP.shelf {\n  function find(input: { a: string }): Promise<unknown>;\n}"
+    told = "  /** Finds a book by its author, its title, or a few words that somebody remembers of it. */\n"
+    text = f"declare namespace MCP.shelf {{\n{told}  function find(input: {{ a: string }}): Promise<unknown>;\n}}"
 
-    assert drawn(render_declarations(text)).strip() == text
+    assert drawn(render_declarations(text), 40).strip() == text
     assert "\x1b[" in drawn(render_declarations(text), color=True)
 
 
