@@ -42,7 +42,7 @@ _DEFINITIONS = {
     ),
     "search_files": _Definition(
         "Find files by a glob over their path, and lines that contain a text.",
-        {"path": _PATH, "glob": {"type": "string", "description": "Such as *.py"}, "text": _TEXT},
+        {"path": _PATH, "glob": {"type": "string", "description": "Such as *.py or src/**/*.py"}, "text": _TEXT},
     ),
     "exec": _Definition(
         "Run a shell command in the first root; returns status, stdout and stderr.",
@@ -127,12 +127,17 @@ class CoreTools:
 
     async def _http_request(self, given: dict[str, Json]) -> Json:
         url = given["url"]
-        if urlsplit(url).scheme not in {"http", "https"}:
-            raise InvalidInput(f'the URL must begin with http:// or https://, found "{url[:100]}"')
+        try:
+            parts = urlsplit(url)
+            is_whole = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        except ValueError:
+            is_whole = False
+        if not is_whole:
+            raise InvalidInput(f'the URL must begin with http:// or https:// and name a host, found "{url[:100]}"')
         body = given["body"].encode() if "body" in given else None
         answer = await self._client.send(Request(given.get("method", "GET"), url, given.get("headers", {}), body))
         try:
-            shown: dict[str, Json] = {"body": answer.body.decode()}
+            shown: dict[str, Json] = {"body": answer.text()}
         except UnicodeDecodeError:
             shown = {"base64": base64.b64encode(answer.body).decode()}
         return {"status": answer.status, "headers": answer.headers} | shown
@@ -168,7 +173,9 @@ def _without_context(run: Callable[[dict[str, Json]], Awaitable[Json]]) -> Invok
 
 
 def _fits(path: str, glob: str) -> bool:
-    return fnmatch.fnmatch(path, glob) or fnmatch.fnmatch(path.rpartition("/")[2], glob)
+    """Say whether a glob is of the whole path or of the name; `**/` is any folders, none too."""
+    whole = glob.removeprefix("./").replace("**/", "*")
+    return fnmatch.fnmatchcase(path, whole) or fnmatch.fnmatchcase(path.rpartition("/")[2], glob)
 
 
 def _lines_with(text: str, found: Found, folder: int) -> Iterator[dict[str, Json]]:
@@ -178,9 +185,9 @@ def _lines_with(text: str, found: Found, folder: int) -> Iterator[dict[str, Json
         content = read_at(folder, found.path.rpartition("/")[2], found.path).decode()
     except (OSError, UnicodeDecodeError, NestedToolFailed):
         return  # one that is not text, or went away, hides no other
-    for number, line in enumerate(content.splitlines(), 1):
+    for number, line in enumerate(content.split("\n"), 1):
         if text in line:
-            yield {"path": found.path, "line": number, "text": line[:_EXCERPT_CHARS]}
+            yield {"path": found.path, "line": number, "text": line.removesuffix("\r")[:_EXCERPT_CHARS]}
 
 
 def _bounded(at: int, item: T) -> T:

@@ -6,13 +6,15 @@ goes. Redirects and sizes are bounded, configured headers never follow a redirec
 origin, and one client serves all calls of a session.
 """
 
+import asyncio
 import json
+import re
 from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import quote, urlencode, urlsplit
 
-from codemode.core.errors import InvalidInput, NestedToolFailed
+from codemode.core.errors import CodeModeError, InvalidInput, NestedToolFailed, words_of
 from codemode.core.limits import (
     ERROR_EXCERPT_CHARS,
     HTTP_CONNECT_MS,
@@ -20,7 +22,7 @@ from codemode.core.limits import (
     MAX_BRIDGE_BYTES,
     MAX_HTTP_REDIRECTS,
 )
-from codemode.core.tables import Where
+from codemode.core.tables import Where, shown
 from codemode.core.types import Json, RunContext
 from codemode.definitions import HttpTemplate, Place
 from codemode.tools.templates import Placeholders, Variables, as_text
@@ -35,6 +37,10 @@ _HARMLESS_HEADERS = frozenset(
 _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json"
 _IN_QUERY = frozenset({"GET", "HEAD", "DELETE"})
+_CODINGS = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})  # a piece grows a thousandfold at most
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CHARSET = re.compile(r'charset\s*=\s*"?([^\s";]+)', re.IGNORECASE)
+_ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")
 
 
 class Request(NamedTuple):
@@ -54,27 +60,41 @@ class Answer(NamedTuple):
     headers: dict[str, str]
     body: bytes
 
+    def text(self, errors: str = "strict") -> str:
+        """Return the body in the charset that the answer names, else UTF-8.
+
+        Raises:
+            UnicodeDecodeError: It is no text.
+        """
+        named = _CHARSET.search(self.headers.get("content-type", ""))
+        charset = named[1].lower() if named else "utf-8"
+        try:
+            return self.body.decode("utf-8-sig" if charset in {"utf-8", "utf8"} else charset, errors)
+        except LookupError:
+            return self.body.decode("utf-8-sig", errors)
+
 
 class HttpClient:
-    """One client for all HTTP tools of a session, opened at the first request."""
+    """One client for all HTTP tools of a session, opened at the first request; it keeps no cookies."""
 
     def __init__(self, threads: Threads) -> None:
         """Keep the threads that the client is opened in: importing and reading certificates takes 100 ms."""
         self._threads = threads
         self._client: httpx2.AsyncClient | None = None
+        self._opening = asyncio.Lock()
 
     async def send(self, request: Request) -> Answer:
         """Send a request, follow a few redirects, and read the answer within bounds.
 
         Raises:
+            InvalidInput: A header cannot be one.
             NestedToolFailed: The host cannot be reached, answers too much, or redirects too often.
 
         Contract: tools:http:redirects-bounded, tools:http:size-bounded, tools:http:one-client
         """
-        self._client = self._client or await self._threads.run(_open_client)
-        client = self._client
-        import httpx2  # loaded by now
-
+        request = request._replace(headers={name: _header(name, text) for name, text in request.headers.items()})
+        async with self._opening:
+            client = self._client = self._client or await self._threads.run(_open_client)
         try:
             following = client.build_request(request.method, request.url, headers=request.headers, content=request.body)
             for _ in range(MAX_HTTP_REDIRECTS + 1):
@@ -85,8 +105,10 @@ class HttpClient:
                     following = _carry_on(response.next_request, following, request.headers)
                 finally:
                     await response.aclose()
-        except (httpx2.TransportError, httpx2.InvalidURL, httpx2.DecodingError) as error:
-            raise NestedToolFailed(f"{_place(request)} failed: {str(error) or type(error).__name__}.") from error
+        except CodeModeError:
+            raise
+        except Exception as error:  # the client, and what it stands on, fail with whatever they like
+            raise NestedToolFailed(f"{_place(request)} failed: {_reason(error)}.") from error
         raise NestedToolFailed(f"{_place(request)} was redirected more than {MAX_HTTP_REDIRECTS} times.")
 
     async def close(self) -> None:
@@ -116,7 +138,7 @@ class HttpTool:
 
         Raises:
             InvalidInput: A placeholder's value is missing or may not stand there.
-            NestedToolFailed: No answer, a status of 400 or more, or an answer that is neither.
+            NestedToolFailed: No answer, a status of 300 or more, or an answer that is neither.
             InvalidConfig: A variable is not set.
 
         Contract: tools:http:placement, tools:http:failures
@@ -126,7 +148,7 @@ class HttpTool:
         except ValueError as error:
             raise NestedToolFailed(f"{self._where.at('url')}: this is no URL once it is filled in: {error}.") from error
         answer = await self._client.send(request)
-        if answer.status >= 400:
+        if answer.status >= 300:  # a redirect that leads somewhere was followed
             raise NestedToolFailed(_describe_failure(request, answer))
         if request.method == "HEAD":
             return {"status": answer.status, "headers": answer.headers}
@@ -180,18 +202,29 @@ class HttpTool:
         return Request(template.method, _with_query(url, urlencode(pairs["query"])), headers, body)
 
     def _fill_url(self, url: str, given: Mapping[str, Json]) -> str:
+        """Fill the URL; what is filled in is quoted, so that the path keeps its parts.
+
+        Contract: tools:http:path-kept
+        """
         filled = self._placeholders.fill(url, given, lambda _, text: quote(text, safe=""))
-        if _steps(filled) - _steps(url):
-            raise InvalidInput('a property would turn the path into "." or ".."')
+        for written, part in zip(urlsplit(url).path.split("/"), urlsplit(filled).path.split("/"), strict=False):
+            if part != written and part in {"", ".", ".."}:
+                found = "empty" if not part else f'"{part}"'
+                raise InvalidInput(f"{written} of the URL's path would be {found}, which leads elsewhere")
         return filled
 
 
 def _open_client() -> "httpx2.AsyncClient":
     # Imported here: 100 ms that a session without HTTP calls never pays.
+    from http.cookiejar import CookieJar, DefaultCookiePolicy
+
     import httpx2
 
     silence = httpx2.Timeout(HTTP_SILENCE_MS / 1000, connect=HTTP_CONNECT_MS / 1000)
-    return httpx2.AsyncClient(timeout=silence, headers={"User-Agent": "codemode"})
+    headers = {"User-Agent": "codemode", "Accept-Encoding": "gzip, deflate"}
+    # Cookies of one call would log in another, of another run perhaps.
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
+    return httpx2.AsyncClient(timeout=silence, headers=headers, cookies=no_cookies)
 
 
 def _carry_on(following: Any, before: Any, configured: dict[str, str]) -> Any:
@@ -205,6 +238,11 @@ def _carry_on(following: Any, before: Any, configured: dict[str, str]) -> Any:
 
 
 async def _read(response: Any) -> Answer:
+    coding = response.headers.get("content-encoding", "").strip().lower()
+    if coding not in _CODINGS:
+        raise NestedToolFailed(
+            f"the answer of {response.url.host} is compressed as {shown(coding)}, which is not read."
+        )
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
@@ -217,7 +255,7 @@ def _parse_body(request: Request, answer: Answer) -> Json:
     if not answer.body.strip():
         return None
     try:
-        text = answer.body.decode()
+        text = answer.text()
     except UnicodeDecodeError as error:
         kind = answer.headers.get("content-type", "binary data")
         raise NestedToolFailed(f"{_place(request)} answered {kind}; binary is not supported.") from error
@@ -230,7 +268,8 @@ def _parse_body(request: Request, answer: Answer) -> Json:
 
 
 def _describe_failure(request: Request, answer: Answer) -> str:
-    excerpt = " ".join(answer.body[: 4 * ERROR_EXCERPT_CHARS].decode(errors="replace").split())[:ERROR_EXCERPT_CHARS]
+    beginning = answer._replace(body=answer.body[: 4 * ERROR_EXCERPT_CHARS]).text("replace")
+    excerpt = " ".join(beginning.split())[:ERROR_EXCERPT_CHARS]
     status = f"{answer.status} {answer.reason}".strip()
     return f"{_place(request)} answered {status}" + (f": {excerpt}" if excerpt else ".")
 
@@ -240,14 +279,30 @@ def _place(request: Request) -> str:
     return f"{request.method} {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
+def _reason(error: Exception) -> str:
+    """Return why no answer came, without the client's own words where they say little."""
+    kind = type(error).__name__
+    if kind == "ConnectTimeout":
+        return f"no connection within {HTTP_CONNECT_MS} ms"
+    if kind.endswith("Timeout"):
+        return f"nothing came for {HTTP_SILENCE_MS} ms"
+    return _ERROR_NUMBER.sub("", words_of(error)).rstrip(".")
+
+
 def _header_text(name: str, text: str) -> str:
-    if not text.isprintable():
+    if not (text.isascii() and text.isprintable()):
         raise InvalidInput(f"the property {name} holds a character that no header can")
     return text
 
 
-def _steps(url: str) -> set[str]:
-    return {step for step in urlsplit(url).path.split("/") if step in {".", ".."}}
+def _header(name: str, text: str) -> str:
+    """Return a header's text as it is sent, without blanks around it."""
+    bare = text.strip()
+    if not _HEADER_NAME.fullmatch(name):
+        raise InvalidInput(f"{shown(name)} is no name of a header")
+    if not (bare.isascii() and bare.isprintable()):
+        raise InvalidInput(f"the header {name} holds a character that no header can; printable ASCII is allowed")
+    return bare
 
 
 def _with_query(url: str, query: str) -> str:

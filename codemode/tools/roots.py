@@ -56,21 +56,25 @@ class Roots:
             return read_at(folder, name, path)
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file whole or not at all; folders on the way are created.
+        """Write a file whole or not at all; folders on the way are created, and who may use the file stays.
 
         Raises:
             InvalidInput: The path leaves the roots.
-            NestedToolFailed: It cannot be written.
+            NestedToolFailed: It cannot be written, or is a folder, a device or the like.
 
-        Contract: tools:core:roots-hold, tools:core:write-whole
+        Contract: tools:core:roots-hold, tools:core:write-whole, tools:core:mode-kept
         """
         with self._parent(path, create=True) as (folder, name), _said(path):
-            if _kind_at(folder, name) == "folder":
-                raise NestedToolFailed(f'"{path}" is a folder.')
-            temporary = f".{name[:100]}.{os.urandom(6).hex()}"
+            before = _look_at(folder, name)
+            kind = "file" if before is None else _kind_of(before)
+            if kind not in {"file", "link"}:
+                raise NestedToolFailed(f'"{path}" is {"a folder" if kind == "folder" else "not a file"}.')
+            temporary = f".codemode-{os.urandom(8).hex()}"
             file = os.open(temporary, _CREATE, 0o644, dir_fd=folder)
             try:
                 with os.fdopen(file, "wb") as target:
+                    if before is not None and kind == "file":
+                        os.fchmod(file, stat.S_IMODE(before.st_mode) & 0o777)
                     target.write(content)
                 os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             except OSError:
@@ -148,7 +152,10 @@ def read_at(folder: int, name: str, path: str) -> bytes:
         if found.st_size > MAX_BRIDGE_BYTES:
             raise NestedToolFailed(f'"{path}" has {found.st_size} bytes; at most {MAX_BRIDGE_BYTES} are read.')
         with open(file, "rb", closefd=False) as source:
-            return source.read(MAX_BRIDGE_BYTES)
+            content = source.read(MAX_BRIDGE_BYTES + 1)
+        if len(content) > MAX_BRIDGE_BYTES:  # those of the system tell no size
+            raise NestedToolFailed(f'"{path}" has more than {MAX_BRIDGE_BYTES} bytes; at most that many are read.')
+        return content
     finally:
         os.close(file)
 
@@ -158,11 +165,11 @@ def _entries(folder: int, prefix: str, depth: int) -> Iterator[tuple[Found, int]
         names = sorted(entry.name for entry in scanned)
     for name in names:
         path = f"{prefix}/{name}" if prefix else name
-        kind = _kind_at(folder, name)
-        if kind is None:
+        found = _look_at(folder, name)
+        if found is None:
             continue  # it went away while we looked
-        size = os.stat(name, dir_fd=folder, follow_symlinks=False).st_size if kind == "file" else 0
-        yield Found(path, kind, size), folder
+        kind = _kind_of(found)
+        yield Found(path, kind, found.st_size if kind == "file" else 0), folder
         if depth > 1 and kind == "folder":
             with contextlib.suppress(OSError):  # one that may not be read hides no other
                 inner = os.open(name, _FOLDER, dir_fd=folder)
@@ -172,12 +179,15 @@ def _entries(folder: int, prefix: str, depth: int) -> Iterator[tuple[Found, int]
                     os.close(inner)
 
 
-def _kind_at(folder: int, name: str) -> str | None:
+def _look_at(folder: int, name: str) -> os.stat_result | None:
     try:
-        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
         return None
-    return _KINDS.get(stat.S_IFMT(mode), "other")
+
+
+def _kind_of(found: os.stat_result) -> str:
+    return _KINDS.get(stat.S_IFMT(found.st_mode), "other")
 
 
 @contextlib.contextmanager

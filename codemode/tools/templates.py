@@ -30,7 +30,7 @@ class Variables:
             InvalidConfig: A variable is not set.
         """
         expanded = interpolate_value(value, str(where))
-        self.learn(expanded.secrets)
+        self.learn({text for secret in expanded.secrets for text in (secret, secret.strip())})
         return expanded.value
 
 

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from codemode.core.errors import NestedToolFailed
 from codemode.core.limits import MAX_TOOL_THREADS
 
 
@@ -28,13 +29,23 @@ class Threads:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._idle = threading.Semaphore(0)
         self._started = 0
+        self._given_up: set[asyncio.Future[Any]] = set()  # cancelled, and not at an end
 
     def run(self, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         """Call the function in a thread, in the caller's context; cancelling abandons its result.
 
-        Contract: tools:python:sync-in-a-thread
+        Raises:
+            NestedToolFailed: Every thread is held by a call that was given up and does not return.
+
+        Contract: tools:python:sync-in-a-thread, tools:python:threads-held
         """
+        if len(self._given_up) >= MAX_TOOL_THREADS:
+            raise NestedToolFailed(
+                f"{MAX_TOOL_THREADS} synchronous calls were given up and have not returned, so no thread is left; "
+                "restart, and give what these tools wait for a time limit of its own."
+            )
         future = asyncio.get_running_loop().create_future()
+        future.add_done_callback(self._note_given_up)
         context = contextvars.copy_context()
         self._jobs.put(_Job(future, lambda: context.run(function, *args)))
         if not self._idle.acquire(blocking=False) and self._started < MAX_TOOL_THREADS:
@@ -52,8 +63,21 @@ class Threads:
             outcome = (None, None) if job.future.cancelled() else _carry_out(job)
             self._idle.release()  # before the outcome is told: whoever awaited it finds this thread idle
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                job.future.get_loop().call_soon_threadsafe(_deliver, job.future, *outcome)
+                job.future.get_loop().call_soon_threadsafe(self._deliver, job.future, *outcome)
             del job, outcome  # an idle thread holds nothing of anybody's
+
+    def _note_given_up(self, future: asyncio.Future[Any]) -> None:
+        if future.cancelled():
+            self._given_up.add(future)
+
+    def _deliver(self, future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+        if future.done():
+            # A callback of the loop, so that it comes after the one that notes what was given up.
+            future.get_loop().call_soon(self._given_up.discard, future)
+        elif failure is None:
+            future.set_result(result)
+        else:
+            future.set_exception(failure)
 
 
 def _carry_out(job: _Job) -> tuple[Any, BaseException | None]:
@@ -70,12 +94,3 @@ def _carry_out(job: _Job) -> tuple[Any, BaseException | None]:
 def told_as_failure(error: BaseException) -> RuntimeError:
     """Return an ordinary exception for one that would end more than the tool that raised it."""
     return RuntimeError(f"the tool raised {type(error).__name__}: {error}")
-
-
-def _deliver(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
-    if future.done():
-        return
-    if failure is None:
-        future.set_result(result)
-    else:
-        future.set_exception(failure)

@@ -15,6 +15,10 @@ REQUIREMENTS = {
     "tools:python:async-natively": ("issue 4", "An async function runs in the loop and is cancelled with its call."),
     "tools:python:exits": ("ours", "A function that exits or raises StopIteration fails and stops nothing."),
     "tools:python:hanging-thread": ("ours", "A hanging synchronous tool does not keep the process alive."),
+    "tools:python:threads-held": (
+        "ours",
+        "Calls that were given up and never return are counted; the one that finds no thread left fails and says so.",
+    ),
     "tools:command:json-in-and-out": ("contract 9", "JSON on stdin; JSON or text on stdout."),
     "tools:command:placeholders": ("contract 9", "Properties fill `{placeholders}` in arguments; no shell."),
     "tools:command:options": ("ours", "A property cannot turn an argument into an option."),
@@ -32,7 +36,8 @@ REQUIREMENTS = {
     ),
     "tools:http:size-bounded": ("issue 4", "An answer larger than the bound is refused while it is read."),
     "tools:http:one-client": ("issue 2", "One client serves all calls, opened at the first."),
-    "tools:http:path-kept": ("ours", "A property cannot leave its segment of the URL's path or add a header."),
+    "tools:http:no-cookies": ("contract 2", "No cookie of one call is sent with another: calls may be of other runs."),
+    "tools:http:path-kept": ("ours", "A property cannot leave its segment of the URL's path, empty it, or add a header."),
     "tools:scripted:outcomes": ("contract 9", "A scripted tool gives its value or error after its delay."),
     "tools:scripted:fail-nth": ("issue 4", "A scripted tool fails at the call that failNth names."),
     "tools:variables:at-use": (
@@ -44,5 +49,6 @@ REQUIREMENTS = {
     "tools:core:off-until-listed": ("contract 9", "Core tools are off until they are listed."),
     "tools:core:roots-hold": ("issue 4", "No `..`, absolute path, link or race leads core tools out of their roots."),
     "tools:core:write-whole": ("ours", "A file is written whole or not at all."),
+    "tools:core:mode-kept": ("ours", "A file that is written anew keeps its permissions."),
     "tools:core:bounded": ("ours", "Listings, searches and files that are too large are refused by name."),
 }

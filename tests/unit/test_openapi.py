@@ -578,7 +578,7 @@ async def test_nothing_is_sent_where_nothing_is_given(call):
         ({}, "'id' is a required property"),
         ({"id": "a", "more": 1}, "'more' was unexpected"),
         ({"id": 3}, "3 is not of type 'string'"),
-        ({"id": ".."}, 'a property would turn the path into "." or ".."'),
+        ({"id": ".."}, "{id} of the URL's path would be \"..\", which leads elsewhere"),
     ],
 )
 async def test_what_does_not_fit_or_fails_rejects(call, given, expected):

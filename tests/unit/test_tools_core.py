@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from codemode.core.redact import Redactor
 from codemode.definitions import CORE_TOOLS
 from codemode.executor import Executor
 from codemode.manifest import load_manifest
-from codemode.tools import core
+from codemode.tools import core, roots
 from codemode.tools.roots import Roots
 from codemode.tools.toolset import Toolset
 from tests.requirements import requirement
@@ -213,6 +214,46 @@ async def test_what_cannot_be_written_leaves_nothing_behind(call, root):
     assert sorted(path.name for path in root.iterdir()) == ["a.txt", "inner", "link.txt", "near.txt", "out", "pipe"]
 
 
+async def test_what_is_no_file_is_not_replaced_by_one(call, root):
+    with pytest.raises(NestedToolFailed, match='"pipe" is not a file'):
+        await call("write_file", path="pipe", text="x")
+
+    assert (root / "pipe").is_fifo()
+
+
+async def test_a_file_with_a_name_of_the_greatest_length_is_written(call, root):
+    name = "😀" * 63
+
+    assert await call("write_file", path=name, text="x") == {"path": name, "bytes": 1}
+    assert (root / name).read_text() == "x"
+
+
+@requirement("tools:core:mode-kept")
+@pytest.mark.parametrize("mode", [0o755, 0o600, 0o444])
+async def test_who_may_use_a_file_stays_when_it_is_written_anew(call, root, mode):
+    (root / "a.txt").chmod(mode)
+    await call("write_file", path="a.txt", text="new")
+
+    assert stat.S_IMODE((root / "a.txt").stat().st_mode) == mode
+    assert (root / "a.txt").read_text() == "new"
+
+
+async def test_a_hard_link_is_taken_off_by_writing_and_the_other_name_keeps_its_content(call, root, tmp_path):
+    (root / "hard.txt").hardlink_to(tmp_path / "secret.txt")
+    await call("write_file", path="hard.txt", text="new")
+
+    assert (root / "hard.txt").read_text() == "new"
+    assert (tmp_path / "secret.txt").read_text() == "hunter2"
+
+
+@pytest.mark.skipif(not Path("/proc/version").exists(), reason="Linux tells of itself there")
+def test_a_file_that_tells_no_size_is_bounded_too(monkeypatch):
+    assert b"Linux" in Roots([Path("/proc")]).read("version")
+    monkeypatch.setattr(roots, "MAX_BRIDGE_BYTES", 5)
+    with pytest.raises(NestedToolFailed, match='"version" has more than 5 bytes'):
+        Roots([Path("/proc")]).read("version")
+
+
 async def test_a_folder_is_listed_in_order_without_following_links(call, root):
     entries = await call("list_files")
     deep = await call("list_files", path="inner", deep=True)
@@ -244,6 +285,9 @@ async def test_what_is_no_folder_is_not_listed(call, path):
 async def test_files_are_found_by_glob_and_by_text(call):
     assert await call("search_files", glob="*.py") == [{"path": "inner/b.py"}]
     assert await call("search_files", glob="inner/*") == [{"path": "inner/b.py"}, {"path": "inner/deep/c.bin"}]
+    for glob in ("**/*.py", "inner/**/*.py", "./inner/*.py", "**/b.*", "inner/**/b.py"):
+        assert await call("search_files", glob=glob) == [{"path": "inner/b.py"}]
+    assert await call("search_files", glob="**/*.txt") == [{"path": "a.txt"}]
     assert await call("search_files", text="two words") == [
         {"path": "a.txt", "line": 2, "text": "two words"},
         {"path": "inner/b.py", "line": 2, "text": "print('two words')"},
@@ -263,6 +307,12 @@ async def test_what_is_too_much_is_refused_by_name(call, root, monkeypatch):
     for name, given in (("list_files", {}), ("search_files", {"glob": "*"}), ("search_files", {"text": "o"})):
         with pytest.raises(NestedToolFailed, match="there are more than 3 results"):
             await call(name, **given)
+
+
+async def test_lines_are_counted_as_editors_count_them(call, root):
+    (root / "a.txt").write_bytes("one\x0c\u2028still one\r\nneedle\r\n".encode())
+
+    assert await call("search_files", text="needle") == [{"path": "a.txt", "line": 2, "text": "needle"}]
 
 
 async def test_a_file_too_large_to_search_is_passed_over(call, monkeypatch):
@@ -298,5 +348,6 @@ async def test_http_request_gives_status_headers_and_body(call):
 
     assert (text["status"], text["headers"]["x-a"], text["body"]) == (404, "b", "hello")
     assert binary["base64"] == "/w=="
-    with pytest.raises(InvalidInput, match="the URL must begin with http:// or https://"):
-        await call("http_request", url="file:///etc/passwd")
+    for url in ("file:///etc/passwd", "http:///x", "http://[::1", "http://a:99999/", "/x", ""):
+        with pytest.raises(InvalidInput, match="the URL must begin with http:// or https:// and name a host"):
+            await call("http_request", url=url)

@@ -1,7 +1,9 @@
 """HTTP tools against a real server on loopback."""
 
 import asyncio
+import gzip
 import json
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -12,6 +14,7 @@ from codemode.core.errors import InvalidConfig, InvalidInput, NestedToolFailed
 from codemode.core.limits import MAX_BRIDGE_BYTES
 from codemode.core.tables import Where
 from codemode.definitions import HttpTemplate
+from codemode.tools import http
 from codemode.tools.http import HttpClient, HttpTool
 from codemode.tools.templates import Placeholders, Variables
 from codemode.tools.threads import Threads
@@ -42,6 +45,25 @@ class Echo(BaseHTTPRequestHandler):
                 self._answer(200, b'{"a":')
             case ["empty"]:
                 self._answer(204, b"")
+            case ["latin"]:
+                self._answer(200, "café".encode("latin-1"), 'text/plain; charset="ISO-8859-1"')
+            case ["unknown-charset"]:
+                self._answer(200, "café".encode(), "text/plain; charset=x-made-up")
+            case ["marked"]:
+                self._answer(200, b"\xef\xbb\xbf" + b'{"a": 1}')
+            case ["latin-failure"]:
+                self._answer(500, "café".encode("latin-1"), "text/plain; charset=iso-8859-1")
+            case ["login"]:
+                self._answer(200, b"{}", headers={"Set-Cookie": "sid=7; Path=/"})
+            case ["packed", *codings]:
+                packed = json.dumps("x" * 1000).encode()
+                for _ in codings:
+                    packed = gzip.compress(packed)
+                self._answer(200, packed, headers={"Content-Encoding": ", ".join(codings)})
+            case ["nowhere"]:
+                self._redirect("http://[::1/x")
+            case ["moved-to-a-file"]:
+                self._redirect("file:///etc/passwd")
             case ["image"]:
                 self._answer(200, b"\x89PNG", "image/png")
             case ["huge"]:
@@ -166,7 +188,16 @@ async def test_head_gives_status_and_headers(build):
 
 @pytest.mark.parametrize(
     ("path", "value"),
-    [("/text", "12"), ("/untyped", {"a": 1}), ("/broken", '{"a":'), ("/empty", None)],
+    [
+        ("/text", "12"),
+        ("/untyped", {"a": 1}),
+        ("/broken", '{"a":'),
+        ("/empty", None),
+        ("/latin", "café"),
+        ("/unknown-charset", "café"),
+        ("/marked", {"a": 1}),
+        ("/packed/gzip", "x" * 1000),
+    ],
 )
 async def test_an_answer_is_json_or_text_or_nothing(build, path, value):
     assert await build(path)({}, CONTEXT) == value
@@ -179,6 +210,10 @@ async def test_an_answer_is_json_or_text_or_nothing(build, path, value):
         ("/status/404", '/status/404 answered 404 Not Found: {"error": "no such order"}'),
         ("/status/500", "/status/500 answered 500 Internal Server Error: "),
         ("/image", "/image answered image/png; binary is not supported."),
+        ("/latin-failure", "/latin-failure answered 500 Internal Server Error: café"),
+        ("/nowhere", "/nowhere answered 302 Found."),
+        ("/moved-to-a-file", "/moved-to-a-file failed: Request URL has an unsupported protocol 'file://'."),
+        ("/packed/gzip/gzip", 'the answer of 127.0.0.1 is compressed as "gzip, gzip", which is not read.'),
     ],
 )
 async def test_a_bad_answer_has_status_and_excerpt(build, path, message):
@@ -186,17 +221,43 @@ async def test_a_bad_answer_has_status_and_excerpt(build, path, message):
         await build(path)({"secret": "x"}, CONTEXT)
 
     assert message in str(caught.value)
-    assert str(caught.value).startswith("GET http://127.0.0.1:")
+    assert str(caught.value).startswith(("GET http://127.0.0.1:", "the answer of"))
     assert "secret" not in str(caught.value)
 
 
 @requirement("tools:http:failures")
 @pytest.mark.parametrize(
-    "url", ["http://127.0.0.1:9/x", "http://no-such-host.invalid/x", "http://[bad/x", "http://a b/"]
+    "url",
+    [
+        "http://127.0.0.1:9/x",
+        "http://no-such-host.invalid/x",
+        "http://[bad/x",
+        "http://a b/",
+        "http://127.0.0.1:99999/x",
+        "http://127.0.0.1:port/x",
+    ],
 )
 async def test_a_host_that_is_not_there_is_a_clear_error(build, url):
-    with pytest.raises(NestedToolFailed, match=r"failed: |this is no URL"):
+    with pytest.raises(NestedToolFailed, match=r"failed: |this is no URL") as caught:
         await asyncio.wait_for(build(url)({}, CONTEXT), 100)
+
+    assert not re.search(r"Errno|TaskGroup|\.\.$", str(caught.value))
+
+
+@requirement("tools:http:failures")
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("ConnectTimeout", "no connection within 10000 ms"), ("ReadTimeout", "nothing came for 300000 ms")],
+)
+async def test_a_host_that_is_silent_is_told_with_the_time_that_it_had(build, monkeypatch, kind, words):
+    import httpx2
+
+    async def time_out(*rest, **more):
+        raise getattr(httpx2, kind)("")
+
+    monkeypatch.setattr(httpx2.AsyncClient, "send", time_out)
+    with pytest.raises(NestedToolFailed, match=f"/echo failed: {words}."):
+        await build()({}, CONTEXT)
 
 
 @requirement("tools:http:size-bounded")
@@ -225,6 +286,28 @@ async def test_configured_headers_do_not_follow_to_another_origin(build):
     assert not {"x-api-key", "authorization"} & left["headers"].keys()
 
 
+@requirement("tools:http:no-cookies")
+async def test_a_cookie_of_one_call_is_not_sent_with_another(build):
+    await build("/login")({}, CONTEXT)
+
+    assert "cookie" not in (await build()({}, CONTEXT))["headers"]
+
+
+@requirement("tools:http:one-client")
+async def test_calls_that_begin_together_open_one_client(build, monkeypatch):
+    opened = []
+
+    def count():
+        opened.append(open_client())
+        return opened[-1]
+
+    open_client = http._open_client
+    monkeypatch.setattr(http, "_open_client", count)
+    await asyncio.gather(*(build()({}, CONTEXT) for _ in range(5)))
+
+    assert len(opened) == 1
+
+
 @requirement("tools:http:one-client")
 async def test_one_connection_serves_calls_in_a_row(build, server):
     for _ in range(5):
@@ -234,10 +317,17 @@ async def test_one_connection_serves_calls_in_a_row(build, server):
 
 
 @requirement("tools:http:path-kept")
-@pytest.mark.parametrize("value", [".", ".."])
+@pytest.mark.parametrize("value", [".", "..", "", None])
 async def test_a_property_cannot_climb_out_of_the_path(build, value):
-    with pytest.raises(InvalidInput, match=r'would turn the path into "\." or "\.\."'):
+    found = f'"{value}"' if value else "empty"
+    with pytest.raises(InvalidInput, match=re.escape(f"{{id}} of the URL's path would be {found}, which leads")):
         await build("/echo/{id}/secret")({"id": value}, CONTEXT)
+
+
+async def test_an_empty_property_may_stand_where_the_path_does_not_hang_on_it(build):
+    seen = await build("/echo/of-{id}?q={id}")({"id": ""}, CONTEXT)
+
+    assert (seen["path"], seen["query"]) == ("/echo/of-", {"q": [""]})
 
 
 @requirement("tools:http:path-kept")
@@ -245,8 +335,34 @@ async def test_a_property_cannot_add_a_header(build):
     tool = build(headers={"X-Id": "id-{id}"})
 
     assert (await tool({"id": 7}, CONTEXT))["headers"]["x-id"] == "id-7"
-    with pytest.raises(InvalidInput, match="the property id holds a character that no header can"):
-        await tool({"id": "7\r\nX-Admin: yes"}, CONTEXT)
+    for value in ("7\r\nX-Admin: yes", "é"):
+        with pytest.raises(InvalidInput, match="the property id holds a character that no header can"):
+            await tool({"id": value}, CONTEXT)
+
+
+@requirement("tools:http:path-kept")
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        ({"X-Id": "a\nb"}, "the header X-Id holds a character that no header can"),
+        ({"X-Id": "é"}, "the header X-Id holds a character that no header can"),
+        ({"X Id": "a"}, '"X Id" is no name of a header'),
+        ({"": "a"}, '"" is no name of a header'),
+    ],
+)
+async def test_what_can_be_no_header_is_named_without_its_value(build, headers, message):
+    with pytest.raises(InvalidInput) as caught:
+        await build(headers=headers)({}, CONTEXT)
+
+    assert str(caught.value).startswith(message)
+
+
+async def test_a_line_break_at_the_end_of_a_variable_does_no_harm(build, monkeypatch):
+    monkeypatch.setenv("CM_TOKEN", "hunter2-hunter2\n")
+    tool = build(headers={"Authorization": "Bearer ${CM_TOKEN}"})
+
+    assert (await tool({}, CONTEXT))["headers"]["authorization"] == "Bearer hunter2-hunter2"
+    assert "hunter2-hunter2" in tool.learned
 
 
 async def test_a_missing_property_of_the_url_is_named(build):

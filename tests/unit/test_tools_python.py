@@ -1,6 +1,7 @@
 """Python tools: real modules in the manifest's folder."""
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import textwrap
@@ -8,7 +9,7 @@ import threading
 
 import pytest
 
-from codemode.core.errors import InvalidConfig
+from codemode.core.errors import InvalidConfig, NestedToolFailed
 from codemode.core.tables import Where
 from codemode.definitions import PythonTarget
 from codemode.tools.python import PythonFunction, PythonTool
@@ -215,6 +216,32 @@ async def test_a_cancelled_wait_leaves_the_thread_usable(threads):
     release.set()
 
     assert await asyncio.wait_for(threads.run(lambda: 5), 60) == 5
+
+
+@requirement("tools:python:threads-held")
+async def test_calls_that_never_return_are_told_of_once_they_hold_every_thread(threads, monkeypatch):
+    monkeypatch.setattr("codemode.tools.threads.MAX_TOOL_THREADS", 2)
+    release = threading.Event()
+    held = [threads.run(release.wait, 60) for _ in range(2)]
+    for future in held:
+        future.cancel()
+    await asyncio.gather(*held, return_exceptions=True)
+    with pytest.raises(NestedToolFailed, match="2 synchronous calls were given up"):
+        threads.run(int)
+    release.set()
+    await until_it_runs(threads)
+
+    assert await threads.run(int) == 0
+
+
+async def until_it_runs(threads: Threads) -> None:
+    """Try until a thread is there again."""
+    async with asyncio.timeout(60):
+        while True:
+            with contextlib.suppress(NestedToolFailed):
+                await threads.run(int)
+                return
+            await asyncio.sleep(0.005)
 
 
 async def test_a_job_that_was_cancelled_before_its_turn_never_runs(monkeypatch):
