@@ -20,6 +20,7 @@ MAX_ARGUMENTS = 6
 DRAWERS = {"utils", "util", "helpers", "common", "base", "manager", "misc"}
 MAY_CATCH_EVERYTHING = {
     "cli/app.py": "an exception becomes an exit status",
+    "core/errors.py": "an exception whose own text is broken is told by its type",
     "executor.py": "a tool's exception becomes a rejection",
     "hooks.py": "a hook's exception becomes a refusal",
     "library/mode.py": "a listener of the program around us, reported to its loop",
@@ -29,6 +30,7 @@ MAY_CATCH_EVERYTHING = {
     "repl/completer.py": "a broken completer never ends a session",
     "sandbox/worker.py": "an exception becomes the event that ends a turn",
     "session.py": "an exception becomes a failed result",
+    "tools/http.py": "whatever the client, and what it stands on, fails with becomes a rejection",
     "tools/python.py": "whatever a module does while it is imported becomes invalid_config",
     "tools/threads.py": "a thread's exception is raised where it is awaited",
 }
