@@ -64,7 +64,7 @@ def _ask(terminal: Terminal, request: dict[str, Json], narrator: Narrator) -> di
             if terminal.verbose:
                 terminal.tell(narrator.line(event))
 
-        return run_request(request, follow, terminal.pass_on)
+        return run_request(request, follow, progress.pass_on)
 
 
 def _goes_on(result: Mapping[str, Json]) -> bool:

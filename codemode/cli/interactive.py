@@ -245,7 +245,7 @@ async def _open_world(stack: AsyncExitStack, terminal: Terminal, options: ReplOp
     store = open_store()
     stack.callback(store.close)
     with Progress(terminal) as progress:
-        onlooker = Onlooker(invite_person(terminal), progress.look)
+        onlooker = Onlooker(invite_person(progress.complain), progress.look)
         box = await stack.enter_async_context(open_toolbox(path, who.agent_id, options.refresh, onlooker=onlooker))
     session = await stack.enter_async_context(session_over(box, setup, pool, store))
     return _World(terminal, pool, session, session.parts.around.journal, box, stack.enter_context(Interrupts()))

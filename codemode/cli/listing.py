@@ -41,7 +41,7 @@ def load_toolbox(terminal: Terminal, manifest: str | None, *, refresh: bool, age
             return box
 
     with Progress(terminal) as progress:
-        onlooker = Onlooker(invite_person(terminal), progress.look)
+        onlooker = Onlooker(invite_person(progress.complain), progress.look)
         return asyncio.run(load())
 
 

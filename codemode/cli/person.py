@@ -2,10 +2,10 @@
 
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # `run` asks a host, and need not load what that loads
-    from codemode.cli.terminal import Terminal
     from codemode.mcp.signin import Invite
 
 
@@ -17,10 +17,10 @@ def is_person_here() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("CI")
 
 
-def invite_person(terminal: "Terminal") -> "Invite | None":
-    """Return a way to ask the person at this terminal to sign in, or None where nobody is."""
+def invite_person(tell: Callable[[str], None]) -> "Invite | None":
+    """Return a way to ask the person at this terminal to sign in, or None where nobody is; `tell` writes a line."""
     if not is_person_here():
         return None
     from codemode.mcp.signin import invite  # only where a person may have to sign in
 
-    return lambda server, url: invite(server, url, terminal.complain)
+    return lambda server, url: invite(server, url, tell)

@@ -5,7 +5,8 @@ Only on a terminal, and only after a moment: a fast run never loads rich for it.
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -76,6 +77,19 @@ class Progress:
             case "call_settled":
                 self._open.pop(event["call_id"], None)
 
+    def pass_on(self, text: str) -> None:
+        """Pass on what a host says, the line out of its way.
+
+        Contract: cli:progress:aside
+        """
+        with self._aside():
+            self._terminal.pass_on(text)
+
+    def complain(self, text: str) -> None:
+        """Say what a person must read now, the line out of its way."""
+        with self._aside():
+            self._terminal.complain(text)
+
     def line(self) -> str:
         """Return what there is to say now, without mark or colour."""
         servers, calls = (sorted(of.copy().values(), key=lambda entry: entry[1]) for of in (self._servers, self._open))
@@ -84,6 +98,15 @@ class Progress:
         if calls:
             return f"{counted(len(calls), 'open call')}: {_named(calls)}"
         return f"{self._doing}, {duration((time.monotonic() - self._began) * 1000)}"
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        with self._lock:
+            if self._live is not None:
+                self._live.stop()
+            yield
+            if self._live is not None:
+                self._live.start(refresh=True)
 
     def _show(self) -> None:
         from rich.live import Live  # in the timer's thread, while the host works

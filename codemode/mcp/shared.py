@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from codemode.mcp.signin import Invite, SignIn
 
 
+def _look_away(_server: str, _state: str) -> None:
+    """Nobody looks on."""
+
+
 class Onlooker(NamedTuple):
     """A person who is there while servers are connected.
 
@@ -27,7 +31,7 @@ class Onlooker(NamedTuple):
     """
 
     invite: "Invite | None" = None
-    look: "Look" = lambda _server, _state: None
+    look: "Look" = _look_away
 
 
 class SharedServers:
@@ -39,7 +43,7 @@ class SharedServers:
         environment: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.time,
         sign_in: "SignIn | None" = None,
-        look: "Look" = Onlooker().look,
+        look: "Look" = _look_away,
     ) -> None:
         """Begin without any.
 

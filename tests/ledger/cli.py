@@ -46,6 +46,7 @@ REQUIREMENTS = {
     "cli:start:one-room": ("issue 6", "A command loads its own room of the command line and no other's."),
     "cli:quiet:errors-only": ("issue 6", "--quiet, before the command or after it, leaves stderr to errors."),
     "cli:progress:servers": ("contract 12", "While servers are connected, a person at the terminal sees which."),
+    "cli:progress:aside": ("ours", "What is said meanwhile stands on lines of its own, above the progress line."),
     "cli:verbose:events": ("issue 6", "--verbose tells the manifest of a listing and each event of a run."),
     "cli:streams:closed": ("ours", "A command works with any of its standard streams closed, and loses nothing else."),
     "cli:version:engine": ("issue 6", "--version names the engine, the parsers and the libraries."),

@@ -244,6 +244,22 @@ def test_progress_is_drawn_on_a_terminal_after_a_moment_and_leaves_nothing(monke
     assert err.getvalue().endswith("\x1b[2K")
 
 
+@requirement("cli:progress:aside")
+def test_what_is_said_meanwhile_stands_on_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line is taken away before, and drawn again behind."""
+    monkeypatch.setattr("codemode.cli.progress._PATIENCE_S", 0.0)
+    err = Stream(terminal=True)
+    with Progress(terminal_of(err=err), "thinking") as progress:
+        progress._timer.join()
+        progress.pass_on("codemode: one\n")
+        progress.complain("two")
+
+    for words in ("codemode: one\n", "two\n"):
+        before, _, after = err.getvalue().partition(words)
+        assert before.endswith("\x1b[2K")
+        assert "thinking" in after
+
+
 @requirement("cli:output:plain")
 def test_progress_says_nothing_in_a_pipe_or_when_quiet() -> None:
     quiet = terminal_of(err=Stream(terminal=True))
