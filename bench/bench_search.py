@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from bench.measure import Figure, Samples
 from bench.search_set import (
     Query,
-    Rank,
     by_kind,
+    load_held_out,
     load_queries,
     load_tools,
     many_tools,
@@ -21,6 +21,7 @@ from codemode.search import SearchIndex
 
 SIZE = 10_000
 DEPTH = 10
+_MEASURES = {1: "recall@1", 2: "recall@5", 3: "mean reciprocal rank"}  # by place in Quality
 
 
 def figures(scale: float) -> Iterator[Figure]:
@@ -31,32 +32,28 @@ def figures(scale: float) -> Iterator[Figure]:
     catalog = build_catalog(tools, Policy())
     yield Figure("index over 10,000 tools", "ms", "≤ 400", _time(lambda: SearchIndex(catalog.tools), rounds))
     yield Figure("search over 10,000 tools", "ms", "≤ 5", _time_searches(SearchIndex(catalog.tools), queries))
-    yield from _quality(queries)
+    yield from _quality()
 
 
-def _quality(queries: list[Query]) -> Iterator[Figure]:
-    tools = load_tools()
+def _quality() -> Iterator[Figure]:
+    """Yield three measures of all queries, of those held out and of each kind, each beside two plain rankings."""
+    tools, held_out = load_tools(), load_held_out()
     index = SearchIndex(tools)
+    queries = [*load_queries(), *held_out]
 
     def ours(query: str) -> list[str]:
         return [ranked.tool.id for ranked in index.rank(query, DEPTH)]
 
-    bm25, overlap = rank_by_bm25(tools), rank_by_overlap(tools)
-    held_out = queries[1::2]
-    yield _row("recall@5, all queries", ours, bm25, "plain BM25", queries, goal="≥ 0.95")
-    yield _row("recall@5, all queries", ours, overlap, "words in name and description", queries, goal="≥ 0.95")
-    yield _row("recall@5, held-out queries", ours, bm25, "plain BM25", held_out)
-    for kind, some in by_kind(queries).items():
-        yield _row(f"recall@5, {kind}", ours, bm25, "plain BM25", some)
-    for name, field in (("recall@1", 1), ("mean reciprocal rank", 3)):
-        yield _row(f"{name}, all queries", ours, bm25, "plain BM25", queries, field=field)
-
-
-def _row(
-    name: str, ours: Rank, other: Rank, beside: str, queries: list[Query], *, goal: str = "", field: int = 2
-) -> Figure:
-    mine, theirs = measure(ours, queries)[field], measure(other, queries)[field]
-    return Figure(name, "share", goal, Samples((mine,)), beside, Samples((theirs,)))
+    others = {"plain BM25": rank_by_bm25(tools), "words in name and description": rank_by_overlap(tools)}
+    groups = {"all queries": queries, "held-out queries": held_out, **by_kind(queries)}
+    for group, some in groups.items():
+        mine = measure(ours, some)
+        for beside, other in others.items():
+            theirs = measure(other, some)
+            for field, name in _MEASURES.items():
+                goal = "≥ 0.95" if (name, group) == ("recall@5", "all queries") else ""
+                share, reference = Samples((mine[field],)), Samples((theirs[field],))
+                yield Figure(f"{name}, {group} ({mine.count})", "share", goal, share, beside, reference)
 
 
 def _time(action: Callable[[], object], rounds: int) -> Samples:

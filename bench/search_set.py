@@ -43,11 +43,13 @@ def load_tools() -> list[ToolSpec]:
 
 
 def load_queries() -> list[Query]:
-    """Return the queries in the order of the file."""
-    return [
-        Query(kind, text, frozenset(f"client:{wanted}" for wanted in right.split("|")))
-        for kind, text, right in _rows("queries.tsv")
-    ]
+    """Return the queries that the ranking was worked on with, in the order of the file."""
+    return _queries("queries.tsv")
+
+
+def load_held_out() -> list[Query]:
+    """Return the queries that nothing was fitted to."""
+    return _queries("held_out.tsv")
 
 
 def measure(rank: Rank, queries: Iterable[Query]) -> Quality:
@@ -122,6 +124,13 @@ async def _never_called(given: dict[str, Json], context: RunContext) -> Json:  #
 
 def _tool(owner: str, name: str, description: str) -> ToolSpec:
     return ToolSpec(f"client:{owner}:{name}", name, description, "client", owner, {"type": "object"}, _never_called)
+
+
+def _queries(file: str) -> list[Query]:
+    return [
+        Query(kind, text, frozenset(f"client:{wanted}" for wanted in right.split("|")))
+        for kind, text, right in _rows(file)
+    ]
 
 
 def _rows(file: str) -> list[list[str]]:

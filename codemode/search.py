@@ -17,7 +17,16 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from codemode.core.types import ToolSpec
-from codemode.search_words import STOP_WORDS, Word, one_slip_away, related_stems, split_runs, split_words, words_of
+from codemode.search_words import (
+    STOP_WORDS,
+    Word,
+    join_words,
+    one_slip_away,
+    related_stems,
+    split_runs,
+    split_words,
+    words_of,
+)
 
 How = Literal["exact", "stem", "prefix", "family", "slip"]
 _Found = tuple[str, How, float]  # a word of the index, how it was found, and the quality of that
@@ -25,13 +34,14 @@ _QUALITY: dict[How, float] = {"exact": 1.0, "stem": 0.95, "prefix": 0.6, "slip":
 _NAME_BOOST = 4.0
 _LABEL_BOOST = 2.5
 _OWNER_BOOST = 2.0
-_DESCRIPTION_BOOST = 1.0
+_DESCRIPTION_BOOST = 1.5
 _SATURATION = 2.5  # boost at which a word gives half of what it can: repetition is no relevance
 _LENGTH_SHARE = 0.15  # how much a long description dilutes its words
 _DESCRIPTION_CHARS = 2000  # what follows rarely says what a tool is
 _STOP_WORD_SHARE = 0.2  # of a term's worth, for `the`, `all`, `my`: they count, but hardly
 _CONCEPT_SHARE = 0.7  # a word is as rare as all its variants together, more than as itself: `write` means little
 _COVERAGE_SHARE = 0.85  # how much of a score depends on how much of the query is answered
+_MORE_SHARE = 0.3  # of the points of a second word for the same term: `invoice` and `receipt` for `bill`
 _EXACT_NAME = 1000.0  # above any sum of words
 _MIN_SLIP_CHARS = 4  # shorter words are one slip away from everything
 _MAX_PREFIX_WORDS = 400  # a one-letter term begins thousands; the rest adds nothing
@@ -121,12 +131,13 @@ class SearchIndex:
         """
         terms = self._terms(query)
         scores = self._score(query, terms, None)
+        points = [self._points(term, {}) for term in terms]
         return [
             Explained(
                 ranked.tool,
                 ranked.score,
                 round(scores.coverage.get(self._positions[ranked.tool.id], 0.0), 3),
-                tuple(self._reasons(terms, self._positions[ranked.tool.id])),
+                tuple(self._reasons(terms, points, self._positions[ranked.tool.id])),
             )
             for ranked in self._best(scores.score, limit)
         ]
@@ -135,20 +146,15 @@ class SearchIndex:
         best = heapq.nsmallest(limit, ((-score, position) for position, score in scores.items()))
         return [Ranked(self.tools[position], round(-negative, 6)) for negative, position in best]
 
-    def _reasons(self, terms: Sequence[_Term], position: int) -> Iterator[Reason]:
-        for term in terms:
-            given = [
-                Reason(
-                    term.text,
-                    self._words.get(variant.found, variant.found),
-                    variant.how,
-                    round(variant.worth * weight, 3),
-                )
-                for variant in term.variants
-                if (weight := self._postings[variant.stem].get(position))
-            ]
-            if given:
-                yield max(given, key=lambda reason: reason.points)
+    def _reasons(self, terms: Sequence[_Term], points: Sequence[dict[int, float]], position: int) -> Iterator[Reason]:
+        for term, given in zip(terms, points, strict=True):
+            if position in given:
+                best = max(term.variants, key=lambda variant: variant.worth * self._weight(variant.stem, position))
+                found = self._words.get(best.found, best.found)
+                yield Reason(term.text, found, best.how, round(given[position], 3))
+
+    def _weight(self, stem: str, position: int) -> float:
+        return self._postings[stem].get(position, 0.0)
 
     @cached_property
     def _words(self) -> dict[str, str]:
@@ -181,7 +187,7 @@ class SearchIndex:
         totals: dict[int, float] = {}
         covered: dict[int, float] = {}
         for term in sorted(terms, key=lambda term: term.matches):
-            best = self._best_of_term(term, totals)
+            best = self._points(term, totals)
             share = term.variants[0].worth / most
             for position, points in best.items():
                 totals[position] = totals.get(position, 0.0) + points
@@ -194,8 +200,11 @@ class SearchIndex:
             scores = {at: score for at, score in scores.items() if (self.tools[at].source == "mcp") is mcp}
         return _Scores(scores, covered)
 
-    def _best_of_term(self, term: _Term, above: dict[int, float]) -> dict[int, float]:
-        """Return the points of the term's best variant for each tool; `above` holds results of rarer terms."""
+    def _points(self, term: _Term, above: dict[int, float]) -> dict[int, float]:
+        """Return the points of the term for each tool; `above` holds results of rarer terms.
+
+        The best variant that a tool holds counts whole, others of the same meaning as little more evidence.
+        """
         best: dict[int, float] = {}
         for variant in term.variants:
             worth, postings = variant.worth, self._postings[variant.stem]
@@ -206,25 +215,30 @@ class SearchIndex:
                 found = {at: worth * weight for at, weight in postings.items()}
             if best:
                 for position, points in found.items():
-                    if points > best.get(position, 0.0):
-                        best[position] = points
+                    so_far = best.get(position, 0.0)
+                    best[position] = points + _MORE_SHARE * so_far if points > so_far else so_far + _MORE_SHARE * points
             else:
                 best = found
         return best
 
     def _terms(self, query: str) -> list[_Term]:
         words = list(dict.fromkeys(split_words(query)))
-        joined = [first.text + second.text for first, second in pairwise(words)]
-        words += [Word(text, text) for text in joined if text in self._stems]
+        words += [pair for first, second in pairwise(words) if (pair := self._pair(first, second)) is not None]
         only_stop_words = all(word.text in STOP_WORDS for word in words)
         terms: list[_Term] = []
         for word in words:
             whole = word.text in STOP_WORDS and not only_stop_words
-            variants = sorted(self._variants(word, whole), key=lambda variant: -variant.worth)
+            variants = sorted(self._variants(word, whole), key=lambda variant: (-variant.worth, variant.stem))
             if variants:
                 matches = sum(len(self._postings[variant.stem]) for variant in variants)
                 terms.append(_Term(word.text, tuple(variants), matches))
         return terms
+
+    def _pair(self, first: Word, second: Word) -> Word | None:
+        """Return two words as one, if that is a word of the index, or one whose family holds neither."""
+        pair = join_words(first, second)
+        related = related_stems(pair.stem)
+        return pair if pair.text in self._stems or (related and related.isdisjoint((first.stem, second.stem))) else None
 
     def _variants(self, word: Word, whole: bool) -> Iterator[_Variant]:
         """Yield what a word stands for; a stop word beside others counts little, and only as a `whole` word."""
@@ -243,10 +257,19 @@ class SearchIndex:
         for other in related_stems(word.stem):
             if other in self._postings:
                 found.setdefault(other, (other, "family", _QUALITY["family"]))
-        if not found and len(word.text) >= _MIN_SLIP_CHARS:
-            for text in one_slip_away(word.text):
-                if text in stems:
-                    found.setdefault(stems[text], (text, "slip", _QUALITY["slip"]))
+        return found or self._nearly(word)
+
+    def _nearly(self, word: Word) -> dict[str, _Found]:
+        """Return the stems that the word, its stem or a word of a family is one slip away from."""
+        found: dict[str, _Found] = {}
+        for text in dict.fromkeys((word.text, word.stem)):
+            for other in one_slip_away(text) if len(text) >= _MIN_SLIP_CHARS else ():
+                near = self._stems.get(other, other)
+                if near in self._postings:
+                    found.setdefault(near, (other, "slip", _QUALITY["slip"]))
+                for related in related_stems(near):
+                    if related in self._postings:
+                        found.setdefault(related, (related, "family", _QUALITY["family"] * _QUALITY["slip"]))
         return found
 
     def _whole(self, word: Word) -> dict[str, _Found]:

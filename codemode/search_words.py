@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _RUN = re.compile(r"[^\W_]+")
+_POSSESSIVE = re.compile(r"(?<=\w)['\u2019]s\b")
 _PART = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*")
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -24,10 +25,13 @@ _SUFFIXES = (
 )  # fmt: skip
 STOP_WORDS = frozenset(
     {
-        "a", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "for", "from", "how", "i", "if", "in",
-        "into", "is", "it", "its", "me", "my", "of", "on", "one", "or", "our", "please", "some", "that", "the", "their",
-        "them", "there", "these", "this", "to", "up", "us", "want", "was", "we", "what", "which", "with", "you",
-        "your",
+        "a", "about", "all", "also", "am", "an", "and", "any", "anybody", "anyone", "anything", "are", "as", "at", "be",
+        "been", "but", "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her",
+        "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "many", "may", "me", "much", "my",
+        "need", "needs", "of", "on", "one", "or", "our", "please", "s", "she", "should", "so", "some", "somebody",
+        "someone", "something", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this",
+        "to", "tool", "tools", "two", "up", "us", "want", "wants", "was", "we", "were", "what", "which", "will", "with",
+        "would", "you", "your",
     }
 )  # fmt: skip
 
@@ -49,7 +53,7 @@ def split_words(text: str) -> list[Word]:
 
 def split_runs(text: str) -> list[str]:
     """Return the unbroken runs of letters and digits, in order: what `words_of` takes."""
-    return _RUN.findall(text)
+    return _RUN.findall(_POSSESSIVE.sub("", text) if "'" in text or "\u2019" in text else text)
 
 
 @lru_cache(maxsize=65_536)
@@ -63,6 +67,12 @@ def words_of(run: str) -> tuple[Word, ...]:
         return words_of(plain)
     plain = unicodedata.normalize("NFC", run).casefold()
     return tuple(Word(part, part) for part in _unspaced_parts(plain))
+
+
+def join_words(first: Word, second: Word) -> Word:
+    """Return two words as the one that they may be elsewhere: `roll back`, `web hook`."""
+    text = first.text + second.text
+    return Word(text, stem(text))
 
 
 def _unspaced_parts(text: str) -> Iterator[str]:
