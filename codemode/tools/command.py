@@ -107,8 +107,12 @@ async def run_program(argv: Sequence[str], stdin: bytes, folder: Path) -> Finish
     Contract: tools:command:group-killed, tools:command:output-bounded
     """
     loop = asyncio.get_running_loop()
+    starting = asyncio.ensure_future(loop.subprocess_exec(_Collector, *argv, cwd=folder, start_new_session=True))
     try:
-        transport, protocol = await loop.subprocess_exec(_Collector, *argv, cwd=folder, start_new_session=True)
+        transport, protocol = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _end_started(starting)
+        raise
     except OSError as error:
         raise NestedToolFailed(f'cannot run "{argv[0]}": {error.strerror}.') from error
     try:
@@ -128,13 +132,23 @@ async def run_program(argv: Sequence[str], stdin: bytes, folder: Path) -> Finish
     return Finished(transport.get_returncode() or 0, bytes(protocol.stdout), protocol.stderr_text())
 
 
+async def _end_started(starting: "asyncio.Future[tuple[asyncio.SubprocessTransport, _Collector]]") -> None:
+    """End a program that was still starting when its call was cancelled: it may have started others."""
+    with contextlib.suppress(OSError):  # it could not be started
+        transport, protocol = await starting
+        _kill_group(transport.get_pid())
+        await protocol.exited.wait()
+        transport.close()
+
+
 def describe_end(program: str, finished: Finished) -> str:
-    """Return one sentence for a program that failed: exit status or signal, and the tail of stderr."""
+    """Return one sentence for a program that failed: exit status or signal, and the tail of stderr, else of stdout."""
     if finished.status < 0:
-        ending = f"was ended by {signal.Signals(-finished.status).name}"
+        ending = f"was ended by {_signal_name(-finished.status)}"
     else:
         ending = f"exited with status {finished.status}"
-    return f'"{program}" {ending}' + (f": {finished.stderr}" if finished.stderr else ".")
+    said = finished.stderr or _tail(finished.stdout)
+    return f'"{program}" {ending}' + (f": {said}" if said else ".")
 
 
 def parse_output(program: str, stdout: bytes) -> Json:
@@ -144,7 +158,7 @@ def parse_output(program: str, stdout: bytes) -> Json:
         NestedToolFailed: It is not UTF-8.
     """
     try:
-        text = stdout.decode()
+        text = stdout.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise NestedToolFailed(f'"{program}" printed binary data; binary is not supported, print base64.') from error
     if not text.strip():
@@ -191,8 +205,19 @@ class _Collector(asyncio.SubprocessProtocol):
         self.exited.set()
 
     def stderr_text(self) -> str:
-        text = self._stderr.decode(errors="replace").strip()
-        return f"…{text}" if self._is_cut else text
+        return _tail(self._stderr, is_cut=self._is_cut)
+
+
+def _tail(data: bytes | bytearray, *, is_cut: bool = False) -> str:
+    text = data[-STDERR_TAIL_BYTES:].decode(errors="replace").strip()
+    return f"…{text}" if is_cut or len(data) > STDERR_TAIL_BYTES else text
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most of the real-time signals have none
+        return f"signal {number}"
 
 
 def _kill_group(pid: int | None) -> None:

@@ -56,6 +56,7 @@ async def test_the_input_comes_as_json_on_stdin(build):
         ("", None),
         ("\\n  \\n", None),
         ("[" * 100000, "[" * 100000),
+        ("\\ufeff[1]", [1]),
     ],
 )
 async def test_what_it_prints_is_json_or_text_or_nothing(build, printed, value):
@@ -131,6 +132,8 @@ async def test_a_property_cannot_turn_an_argument_into_an_option(build, argument
         (python("import sys; print('no order 7', file=sys.stderr); sys.exit(3)"), "exited with status 3: no order 7"),
         (["false"], '"false" exited with status 1.'),
         (["sh", "-c", "kill -TERM $$$$"], '"sh" was ended by SIGTERM.'),
+        (["sh", "-c", "kill -40 $$$$"], '"sh" was ended by signal 40.'),
+        (["sh", "-c", "echo no order 7; exit 3"], '"sh" exited with status 3: no order 7'),
         (["/no/such/program"], 'cannot run "/no/such/program": No such file or directory.'),
         (["."], 'cannot run ".": Permission denied.'),
     ],
@@ -177,6 +180,21 @@ async def test_cancelling_kills_the_whole_group(build, tmp_path):
     os.mkfifo(pid)
     task = asyncio.create_task(build(python(SPAWNING.format(ending="time.sleep(600)")))({}, CONTEXT))
     child = int(await asyncio.wait_for(asyncio.to_thread(pid.read_text), 60))
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 60)
+    assert has_ended(child)
+
+
+@requirement("tools:command:group-killed")
+async def test_a_call_that_is_cancelled_while_its_program_starts_leaves_no_child_of_it(build, tmp_path):
+    pid = tmp_path / "pid"
+    os.mkfifo(pid)
+    task = asyncio.create_task(build(python(SPAWNING.format(ending="time.sleep(600)")))({}, CONTEXT))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    child = int(pid.read_text())  # the loop stands still meanwhile, so for it the program has hardly started
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
