@@ -9,7 +9,7 @@ built when first asked for, so ten thousand tools cost a cell nothing that does 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -17,14 +17,14 @@ from codemode.core.errors import NestedToolFailed
 from codemode.core.limits import Limits
 from codemode.core.names import CONTROL_TOOLS, camel_case, is_reserved_property, safe_name
 from codemode.core.tables import shown
-from codemode.core.types import PATH_SEPARATOR, GuestScope, Json, ToolSpec
+from codemode.core.types import PATH_SEPARATOR, GuestScope, Json, NamespaceTarget, ToolSpec
 from codemode.policy import Policy
 
 if TYPE_CHECKING:
     from codemode.search import Explained, SearchIndex
 
 _HINTED = 5  # MCP tools that a search's hint names
-_NEAR = 3  # ids that an error offers
+_NEAR = 3  # ids that an error offers, or that a note names
 _SHELL_TOOL = "exec"  # a tool of this name is an ordinary shell tool, no control tool
 
 
@@ -32,7 +32,7 @@ class Note(NamedTuple):
     """Something that a listing must say of a tool, and why."""
 
     tool_id: str
-    kind: Literal["left-out", "duplicate", "normalised", "collision", "reserved"]
+    kind: Literal["left-out", "duplicate", "normalised", "suffixed", "collision", "reserved"]
     text: str
 
 
@@ -126,7 +126,8 @@ class Catalog:
         Contract: catalog:notes:reasons
         """
         named = self._listing.by_safe_name.items()
-        return tuple(sorted((*self._left_out, *(note for safe, tools in named for note in _name_notes(safe, tools)))))
+        own = (note for safe, tools in named for note in _name_notes(safe, tools))
+        return tuple(sorted((*self._left_out, *own, *_suffix_notes(self.scope.targets))))
 
     def entries(self) -> list[dict[str, Json]]:
         """Return `ALL_TOOLS`: compact entries without MCP tools, in id order.
@@ -308,15 +309,42 @@ def _code_units(tool: ToolSpec) -> bytes:
 
 
 def _name_notes(safe: str, tools: Sequence[ToolSpec]) -> Iterator[Note]:
+    """Yield a note for each non-MCP tool whose function is not called as the tool is, or is missing."""
     for tool in tools:
         instead = f'use tools.call("{tool.id}", input)'
         if is_reserved_property(safe):
             yield Note(tool.id, "reserved", f"tools.{safe} is taken by code mode; {instead}")
         elif len(tools) > 1:
-            others = ", ".join(other.id for other in tools if other is not tool)
-            yield Note(tool.id, "collision", f"tools.{safe} would also be {others}; {instead}")
+            others = [other.id for other in tools[: _NEAR + 1] if other is not tool][:_NEAR]
+            more = f" and {len(tools) - 1 - _NEAR:,} more" if len(tools) - 1 > _NEAR else ""
+            yield Note(tool.id, "collision", f"tools.{safe} would also be {', '.join(others)}{more}; {instead}")
         elif safe != tool.name:
             yield Note(tool.id, "normalised", f"its function is tools.{safe}")
+
+
+def _suffix_notes(targets: Mapping[str, NamespaceTarget]) -> Iterator[Note]:
+    """Yield a note for each MCP server and tool that is not called by its own name, because that was taken."""
+    holders = {path: target.tool.id for path, target in targets.items()}
+    servers: dict[str, str] = {}  # each one's identifier, by its name
+    for path, target in targets.items():
+        tool = target.tool
+        root, server, *rest = path.split(PATH_SEPARATOR)
+        if tool.source != "mcp":
+            continue
+        servers[tool.owner] = server
+        wanted = camel_case(tool.name, "tool")
+        if len(rest) == 1 and rest != [wanted]:
+            place = f"{root}.{server}"
+            holder = holders.get(PATH_SEPARATOR.join((root, server, wanted)), "code mode")
+            yield Note(tool.id, "suffixed", f"its function is {place}.{rest[0]}; {place}.{wanted} is taken by {holder}")
+    names = {identifier: name for name, identifier in servers.items()}
+    for name, identifier in servers.items():
+        wanted = camel_case(name, "server")
+        if identifier != wanted:
+            holder = f"the server {names[wanted]}" if wanted in names else "code mode"
+            yield Note(
+                f"mcp:{name}:*", "suffixed", f"its tools are in MCP.{identifier}; MCP.{wanted} is taken by {holder}"
+            )
 
 
 def _compact(value: Json) -> str:

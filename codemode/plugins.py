@@ -307,7 +307,7 @@ def _read_namespace(plugin_id: str, given: dict[str, Any], where: Where) -> Name
 
 def _check_callable(value: Any, where: Where) -> None:
     if not callable(value):
-        where.fail(f"found a {type(value).__name__}; allowed is a function.")
+        where.fail(f"found {shown(value)}; allowed is a function.")
 
 
 def _positive(timeout_ms: int | None, where: Where) -> int | None:

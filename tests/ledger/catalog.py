@@ -20,7 +20,7 @@ REQUIREMENTS = {
     "catalog:names:reserved": ("contract 6", "search, describe, call and reserved properties get no function."),
     "catalog:notes:reasons": (
         "issue 4",
-        "Each name that was normalised, or got no function, is noted with its reason.",
+        "Each name that was normalised, suffixed, or got no function, is noted with its reason.",
     ),
     "catalog:resolve:id-then-name": ("contract 6", "Exact id first, then a unique exact name."),
     "catalog:resolve:near-ids": ("contract 6", "An ambiguous or unknown name rejects and lists near ids."),

@@ -148,6 +148,18 @@ def test_convenience_names_and_why_some_have_none():
     assert "plain" not in notes
 
 
+@requirement("catalog:notes:reasons")
+def test_a_note_names_a_few_of_many_tools_that_share_a_name():
+    catalog = build(*(make_tool(f"client:app{at:04}:get") for at in range(2000)))
+
+    assert len(catalog.notes) == 2000
+    assert catalog.notes[0].text == (
+        "tools.get would also be client:app0001:get, client:app0002:get, client:app0003:get and 1,996 more; "
+        'use tools.call("client:app0000:get", input)'
+    )
+    assert "app0000:get, client:app0001:get, client:app0002:get and" in catalog.notes[-1].text
+
+
 def test_a_reserved_name_is_noted_once_for_each_tool_of_that_name():
     catalog = build(make_tool("client:a:call"), make_tool("client:b:call"))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from codemode.catalog import build_catalog
 from codemode.core.errors import InvalidInput
 from codemode.core.tables import Where
 from codemode.core.types import PATH_SEPARATOR, GuestScope, Json, RunContext, ToolSpec
@@ -12,6 +13,7 @@ from codemode.mcp.adapter import adapt_server
 from codemode.mcp.listings import Listing
 from codemode.mcp.scope import build_guest_scope, fill_defaults
 from codemode.mcp.servers import ServerSpec
+from codemode.policy import Policy
 from tests.requirements import requirement
 from tests.support.mcp import CONTEXT, FILE
 
@@ -53,6 +55,26 @@ def _idents(scope: GuestScope) -> dict[str, dict[str, str]]:
 def test_a_tool_is_named_in_camel_case(name: str, ident: str) -> None:
     """First word's first letter lower, later words' upper, the rest untouched."""
     assert list(_idents(build_guest_scope(_tools("s", name)))["s"]) == [ident]
+
+
+@requirement("catalog:notes:reasons")
+def test_the_catalog_notes_which_names_got_a_suffix_and_why() -> None:
+    """A plain camelCase name needs no note; one that gave way is said with who has it."""
+    names = ("list-it", "list_it", "listIt", "resources", "$api", "__proto__", "plain_one")
+    tools = _tools("demo", *names, capabilities=("resources",))
+    tools += [tool for server in ("my-srv", "my_srv", "tools") for tool in _tools(server, "ok")]
+    catalog = build_catalog(tools, Policy())
+
+    catalog = catalog.with_scope(build_guest_scope(catalog.tools))
+
+    assert {(note.tool_id, note.text) for note in catalog.notes} == {
+        ("mcp:demo:list_it", "its function is MCP.demo.listIt3; MCP.demo.listIt is taken by mcp:demo:list-it"),
+        ("mcp:demo:listIt", "its function is MCP.demo.listIt2; MCP.demo.listIt is taken by mcp:demo:list-it"),
+        ("mcp:demo:resources", "its function is MCP.demo.resources2; MCP.demo.resources is taken by code mode"),
+        ("mcp:my_srv:*", "its tools are in MCP.mySrv2; MCP.mySrv is taken by the server my-srv"),
+        ("mcp:tools:*", "its tools are in MCP.tools2; MCP.tools is taken by code mode"),
+    }
+    assert {note.kind for note in catalog.notes} == {"suffixed"}
 
 
 @requirement("mcp:names:collisions")

@@ -102,7 +102,7 @@ def test_a_tool_belongs_to_its_plugin():
     ("fields", "complaint"),
     [
         ({"description": ""}, 'tool list.description in the plugin acme: found ""; allowed is a text.'),
-        ({"run": "echo"}, "tool list in the plugin acme: found a str; allowed is a function."),
+        ({"run": "echo"}, 'tool list in the plugin acme: found "echo"; allowed is a function.'),
         ({"parameters": {"type": "array"}}, "tool list.parameters in the plugin acme: not a JSON Schema of an input"),
         ({"parameters": {"properties": {"n": {"type": "int"}}}}, "/properties/n/type must be one of array"),
         ({"parameters": [1]}, "allowed is a table."),
@@ -162,7 +162,7 @@ def test_a_namespace_is_the_plugins_own():
         ({"required_tool_names": []}, "found none; a namespace is visible by the tools that it needs."),
         ({"required_tool_names": "list"}, "allowed is a list of texts."),
         ({"required_tool_names": None}, 'the key "required_tool_names" is missing'),
-        ({"create_scope": {"list": 1}}, "namespace items.create_scope in the plugin acme: found a dict"),
+        ({"create_scope": {"list": 1}}, 'namespace items.create_scope in the plugin acme: found {"list": 1}'),
         ({"plugin_id": "other"}, 'unknown key "plugin_id"'),
         ({"globalName": "Items"}, 'unknown key "globalName"; known keys are create_scope, description, global_name'),
     ],
@@ -205,7 +205,7 @@ def test_a_hook_is_called_by_its_plugin_and_its_function():
     ("event", "run", "timeout_ms", "complaint"),
     [
         ("after_tool_call", echo, None, 'found the event "after_tool_call"; allowed is "before_tool_call".'),
-        ("before_tool_call", "echo", None, "found a str; allowed is a function."),
+        ("before_tool_call", "echo", None, 'found "echo"; allowed is a function.'),
         ("before_tool_call", echo, 0, "allowed is a whole number of 1 or more."),
         ("before_tool_call", echo, "5", 'found "5"; allowed is a whole number'),
     ],
