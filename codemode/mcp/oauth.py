@@ -11,9 +11,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
-from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrationError
 from mcp.client.auth.utils import extract_field_from_www_auth
 from mcp.shared.auth import (
     AuthorizationCodeResult,
@@ -27,9 +28,12 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from codemode.core.types import Json
 from codemode.mcp.oauth_settings import OAuthSettings
-from codemode.mcp.signin import HOW_TO_SIGN_IN, Callback, SignIn, SignInFailed, TokenFile
+from codemode.mcp.signin import HOW_TO_SIGN_IN, Callback, SignIn, SignInFailed, TokenFile, Turn
 
 FAILURES = (SignInFailed, OAuthFlowError)
+_Flow = AsyncGenerator[httpx2.Request, httpx2.Response]
+_MAX_WORDS_CHARS = 300  # of a server that explains itself with a page
+_REGISTER = '; register a client there and name it, as auth = { clientId = "…" }, or give a token in headers'
 _LONG_AGO = 1.0  # Unix seconds: a token that expired then is renewed
 _NO_REDIRECT = AnyUrl("http://localhost/callback")  # until a port is open
 _METADATA: dict[str, type[BaseModel]] = {
@@ -79,31 +83,50 @@ class BrowserAuth(httpx2.Auth):
         """Send a request with what we have; where that is refused renew it, then ask a person, each once."""
         if not self._context.is_token_valid():
             self._load()  # another process may have renewed it
-        flow = self._provider.async_auth_flow(request)
+        turn = Turn(self._desk.sign_in.folder)
+        flow, step = await self._begin(request, turn)
         was_renewed = was_asked = False
         try:
-            step = await anext(flow)
             while True:
                 response = yield step
                 if step is request and _is_refused(response):
                     if not (was_renewed or was_asked) and response.status_code == 401 and self._can_renew(request):
                         was_renewed = True
                         await flow.aclose()
-                        flow = self._provider.async_auth_flow(request)
-                        step = await anext(flow)
+                        flow, step = await self._begin(request, turn)
                         continue
                     if was_asked or not self._wants_a_person(response):
                         return
                     was_asked = True
                     self._prepare_to_ask()
                 step = await flow.asend(response)
+                turn.give_back()
         except StopAsyncIteration:
             return
         finally:
+            turn.give_back()
             await flow.aclose()
             if self._callback is not None:
                 self._callback.close()
                 self._callback = None
+
+    async def _begin(self, request: httpx2.Request, turn: Turn) -> tuple[_Flow, httpx2.Request]:
+        """Begin to send a request; return the SDK's part in it and its first step.
+
+        Where that is a renewal the turn is ours, and nobody has renewed the token before us.
+        """
+        while True:
+            flow = self._provider.async_auth_flow(request)
+            step = await anext(flow)
+            if step is request:
+                return flow, step
+            known = self._context.current_tokens
+            await turn.take()
+            self._load()
+            if self._context.current_tokens == known:
+                return flow, step
+            turn.give_back()
+            await flow.aclose()
 
     # ---- the SDK's TokenStorage ----
 
@@ -201,7 +224,7 @@ class BrowserAuth(httpx2.Auth):
         assert invite is not None
         assert callback is not None
         self._desk.busy(True)
-        await callback.listen()
+        await callback.listen(dict(parse_qsl(urlsplit(url).query)).get("state", ""))
         await asyncio.to_thread(invite, self._desk.name, url)
 
     async def _welcome_back(self) -> AuthorizationCodeResult:
@@ -218,7 +241,10 @@ def explain(error: BaseException) -> str:
     """Return what to say of one of `FAILURES` behind the server's name."""
     if isinstance(error, SignInFailed):
         return str(error)
-    return f"could not be signed in at: {str(error).rstrip('.')}."
+    words = " ".join(str(error).split()).rstrip(".")
+    shown = words if len(words) <= _MAX_WORDS_CHARS else f"{words[:_MAX_WORDS_CHARS]}…"
+    advice = _REGISTER if isinstance(error, OAuthRegistrationError) else ""
+    return f"could not be signed in at: {shown}{advice}."
 
 
 def _is_refused(response: httpx2.Response) -> bool:

@@ -26,6 +26,8 @@ from codemode.mcp.private import write_private
 HOW_TO_SIGN_IN = "run `codemode catalog --refresh` in a terminal to sign in with the browser"
 _PATH = "/callback"
 _FORMAT = 1
+_TURN_S = 15.0  # more than a renewal takes; a process that hangs in one must not stop the others for good
+_LOOK_S = 0.02  # between two looks at whose turn it is
 _MAX_REQUEST_BYTES = 1 << 16
 _PAGE = (
     "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {length}\r\n"
@@ -73,8 +75,42 @@ class TokenFile:
         write_private(self._file, json.dumps({"format": _FORMAT, "url": self._url, **kept}))
 
 
+class Turn:
+    """Lets one process at a time renew tokens: a refresh token is good once."""
+
+    def __init__(self, folder: Path) -> None:
+        """Prepare for the tokens in a folder."""
+        self._folder = folder
+        self._held: int | None = None
+
+    async def take(self) -> None:
+        """Wait until it is ours, for a while; where the system knows no locks it is at once.
+
+        Contract: mcp:auth:one-renewal
+        """
+        try:
+            import fcntl
+
+            self._held = os.open(self._folder, os.O_RDONLY)
+        except (ImportError, OSError):  # Windows; or there is no such folder, and so no token
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_TURN_S):
+                while True:
+                    with suppress(BlockingIOError):
+                        fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        return
+                    await asyncio.sleep(_LOOK_S)
+
+    def give_back(self) -> None:
+        """Let the next one have it."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+
 class Callback:
-    """A port of the loopback that waits for one visit: the browser, sent back by the server."""
+    """A port of the loopback that waits for the browser, sent back by the server with the state that it was given."""
 
     def __init__(self, port: int = 0) -> None:
         """Take a port, any where 0 is given.
@@ -86,9 +122,12 @@ class Callback:
         self.address = f"http://localhost:{self._socket.getsockname()[1]}{_PATH}"
         self._visit: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
         self._server: asyncio.Server | None = None
+        self._state = ""
+        self._has_strayed = False
 
-    async def listen(self) -> None:
-        """Begin to answer; call it before the browser is sent away."""
+    async def listen(self, state: str) -> None:
+        """Begin to answer the visit that brings this state; call it before the browser is sent away."""
+        self._state = state
         self._server = await asyncio.start_server(self._answer, sock=self._socket)
 
     def close(self) -> None:
@@ -107,7 +146,8 @@ class Callback:
             async with asyncio.timeout(MCP_SIGN_IN_MS / 1000):
                 query = await self._visit
         except TimeoutError:
-            raise SignInFailed(f"was not signed in at within {MCP_SIGN_IN_MS // 60_000} minutes.") from None
+            stray = "; a browser came back with another sign-in" if self._has_strayed else ""
+            raise SignInFailed(f"was not signed in at within {MCP_SIGN_IN_MS // 60_000} minutes{stray}.") from None
         if "code" not in query:
             words = ": ".join(query[key] for key in ("error", "error_description") if query.get(key))
             raise SignInFailed(f"refused the sign-in: {words or 'it sent no code'}.")
@@ -117,14 +157,18 @@ class Callback:
         with suppress(OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             head = await reader.readuntil(b"\r\n\r\n")
             target = urlsplit(head[:_MAX_REQUEST_BYTES].split(b" ")[1].decode("ascii"))
-            if target.path == _PATH:
-                query = dict(parse_qsl(target.query))
+            query = dict(parse_qsl(target.query))
+            if target.path != _PATH:
+                writer.write(_page("404 Not Found", "There is nothing here."))
+            elif query.get("state", "" if "code" in query else self._state) != self._state:
+                self._has_strayed = True  # a page that was left open, or one that means harm
+                writer.write(_page("400 Bad Request", "This is not the sign-in that codemode waits for. "
+                                   "Open the address that stands in the terminal."))  # fmt: skip
+            else:
                 words = "You are signed in." if "code" in query else "You are not signed in."
                 writer.write(_page("200 OK", f"{words} You can close this page and return to the terminal."))
                 if not self._visit.done():
                     self._visit.set_result(query)
-            else:
-                writer.write(_page("404 Not Found", "There is nothing here."))
             await writer.drain()
         writer.close()
         with suppress(OSError):

@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
 
 from codemode.core.errors import NestedToolFailed
 from codemode.core.redact import MASK, Redactor
+from codemode.mcp import oauth
 from codemode.mcp.connections import McpListing, McpServers
 from codemode.mcp.shared import SharedServers
-from codemode.mcp.signin import HOW_TO_SIGN_IN, SignIn
+from codemode.mcp.signin import HOW_TO_SIGN_IN, SignIn, Turn
 from tests.requirements import requirement
 from tests.support.cells import clean_environment, run_command
 from tests.support.http_servers import Recorded, build_shop, serve, take_port
@@ -157,6 +159,24 @@ async def test_what_another_process_renewed_is_used(tmp_path: Path) -> None:
     assert door.refreshes == 1
 
 
+@requirement("mcp:auth:one-renewal")
+async def test_processes_that_find_a_token_stale_at_once_renew_it_once(tmp_path: Path) -> None:
+    """The server takes a refresh token once, so that a second renewal would sign everybody out."""
+    door = Doorkeeper()
+    async with guarded_shop(door) as url:
+        await _listed(tmp_path, url, Browser())
+        _age(tmp_path)
+        turn = Turn(tmp_path / "mcp")
+        await turn.take()
+        listings = [asyncio.create_task(_listed(tmp_path, url)) for _ in range(4)]
+        await asyncio.sleep(0)  # they may come as far as they can
+        turn.give_back()
+        found = await asyncio.gather(*listings)
+
+    assert [listing.failures for listing in found] == [()] * 4
+    assert door.refreshes == 1
+
+
 @requirement("mcp:auth:nobody", "mcp:auth:refresh")
 async def test_a_sign_in_that_was_taken_back_rejects_the_call_and_is_asked_for_at_the_next_listing(
     tmp_path: Path,
@@ -266,7 +286,20 @@ async def test_a_server_that_asks_but_registers_nobody_is_a_failure_in_one_line(
 
     assert failure.kind == "auth"
     assert failure.message.startswith('MCP server "shop" could not be signed in at: Registration failed: 401')
+    assert failure.message.endswith(
+        '; register a client there and name it, as auth = { clientId = "…" }, or give a token in headers.'
+    )
     assert "\n" not in failure.message
+
+
+@requirement("mcp:auth:oauth")
+def test_a_server_that_explains_itself_with_a_page_gets_one_line() -> None:
+    """It is a sentence, and not a page."""
+    sentence = oauth.explain(OAuthFlowError("Token exchange failed (500): <html>\n" + "oh no " * 900))
+
+    assert sentence.startswith("could not be signed in at: Token exchange failed (500): <html> oh no")
+    assert len(sentence) < 350
+    assert "\n" not in sentence
 
 
 @requirement("mcp:auth:private")

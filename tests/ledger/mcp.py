@@ -131,6 +131,10 @@ REQUIREMENTS = {
     "mcp:auth:private": ("issue 4", "Tokens lie in the user's state directory, a file for each server, mode 0600."),
     "mcp:auth:redacted": ("contract 10", "Tokens and codes are never shown; the redactor learns each."),
     "mcp:auth:refresh": ("issue 4", "Tokens are renewed without a person, in whichever process finds them stale."),
+    "mcp:auth:one-renewal": (
+        "ours",
+        "Processes that find a token stale at once renew it once: the others take theirs from it.",
+    ),
     "mcp:auth:nobody": ("ours", "Where nobody is at a terminal the failure names the command that signs in."),
     "mcp:auth:spellings": ("ours", "auth, oauth and scopes mean what they mean to other clients."),
     "mcp:auth:headers": ("contract 7", "Bearer tokens from variables, and other headers, reach the server."),

@@ -16,7 +16,7 @@ from codemode.core.errors import InvalidConfig
 from codemode.core.tables import Where
 from codemode.mcp.oauth_settings import OAuthSettings
 from codemode.mcp.servers import ServerSpec, parse_server, resolve
-from codemode.mcp.signin import Callback, SignInFailed, TokenFile, invite, open_browser
+from codemode.mcp.signin import Callback, SignInFailed, TokenFile, Turn, invite, open_browser
 from tests.requirements import requirement
 from tests.support.mcp import eventually
 
@@ -127,7 +127,7 @@ def test_a_token_file_is_the_users_alone_and_one_servers_alone(tmp_path: Path) -
 async def test_the_port_answers_only_the_callback_and_takes_only_the_first() -> None:
     """Browsers ask for icons, and people press reload."""
     callback = Callback()
-    await callback.listen()
+    await callback.listen("s")
     try:
         async with httpx2.AsyncClient() as client:
             icon = await client.get(callback.address.replace("/callback", "/favicon.ico"))
@@ -151,12 +151,73 @@ async def test_nobody_who_comes_in_time_is_a_failure(monkeypatch: pytest.MonkeyP
     """It says how long was waited."""
     monkeypatch.setattr("codemode.mcp.signin.MCP_SIGN_IN_MS", 60)
     callback = Callback()
-    await callback.listen()
+    await callback.listen("s")
     try:
-        with pytest.raises(SignInFailed, match="was not signed in at within"):
+        async with httpx2.AsyncClient() as client:
+            await client.get(f"{callback.address}?code=a&state=old")
+        with pytest.raises(
+            SignInFailed, match=r"was not signed in at within .* minutes; a browser came back with another"
+        ):
             await callback.wait()
     finally:
         callback.close()
+
+
+@requirement("mcp:auth:oauth")
+async def test_a_page_of_an_earlier_sign_in_is_told_so_and_ends_nothing() -> None:
+    """People leave pages open, and any page may send a browser to a port of the loopback."""
+    callback = Callback()
+    await callback.listen("new")
+    try:
+        async with httpx2.AsyncClient() as client:
+            strays = [
+                await client.get(f"{callback.address}?{query}")
+                for query in ("code=a&state=old", "code=a", "error=access_denied&state=old", "code=a&state=")
+            ]
+            await client.get(f"{callback.address}?code=b&state=new")
+        query = await callback.wait()
+    finally:
+        callback.close()
+
+    assert [stray.status_code for stray in strays] == [400] * 4
+    assert "This is not the sign-in that codemode waits for." in strays[0].text
+    assert query == {"code": "b", "state": "new"}
+
+
+@requirement("mcp:auth:oauth")
+async def test_a_refusal_may_lack_the_state() -> None:
+    """Some servers forget it then."""
+    callback = Callback()
+    await callback.listen("s")
+    try:
+        async with httpx2.AsyncClient() as client:
+            await client.get(f"{callback.address}?error=access_denied")
+        with pytest.raises(SignInFailed, match=r"refused the sign-in: access_denied\."):
+            await callback.wait()
+    finally:
+        callback.close()
+
+
+@requirement("mcp:auth:one-renewal")
+async def test_tokens_are_renewed_by_one_at_a_time_and_nobody_waits_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no folder there is nothing to wait for."""
+    first, second, third = Turn(tmp_path), Turn(tmp_path), Turn(tmp_path)
+    await Turn(tmp_path / "none").take()
+    await first.take()
+    monkeypatch.setattr("codemode.mcp.signin._TURN_S", 600.0)
+    waiting = asyncio.create_task(second.take())
+    await asyncio.wait({waiting}, timeout=0.05)
+    was_done = waiting.done()
+    first.give_back()
+    await asyncio.wait_for(waiting, 60)
+    monkeypatch.setattr("codemode.mcp.signin._TURN_S", 0.0)
+    await asyncio.wait_for(third.take(), 60)
+    for turn in (second, third, third):
+        turn.give_back()
+
+    assert not was_done
 
 
 @requirement("mcp:auth:oauth")
