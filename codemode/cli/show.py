@@ -121,8 +121,9 @@ def show_catalog(terminal: Terminal, listing: Mapping[str, Json]) -> None:
         return
     if listing["tools"]:
         terminal.write(plain_catalog.catalog_text(listing))
-    for line in (*plain_catalog.failure_lines(listing), *plain_catalog.note_lines(listing)):
-        terminal.note(line)
+    for lines in (plain_catalog.server_lines, plain_catalog.failure_lines, plain_catalog.note_lines):
+        for line in lines(listing):
+            terminal.note(line)
     terminal.note(plain_catalog.summary_line(listing))
 
 

@@ -8,6 +8,7 @@ mismatch and lists tools by itself: a result is passed on exactly as the server 
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from types import TracebackType
@@ -183,10 +184,25 @@ def explain(error: BaseException, status: int) -> tuple[FailureKind, str]:
     if isinstance(error, httpx2.TimeoutException):
         return "timeout", "did not answer an HTTP request in time."
     if isinstance(error, (httpx2.TransportError, OSError)):
-        return "offline", f"cannot be reached: {str(error) or type(error).__name__}."
+        return "offline", f"cannot be reached: {_explain_reach(error)}."
     if isinstance(error, ValidationError):
         return "protocol", f"sent what is not MCP: {error.errors()[0]['msg']}."
     return "protocol", f"does not speak MCP as expected: {error}."
+
+
+def _explain_reach(error: BaseException) -> str:
+    """Return what the system said beneath the libraries, whose own words for a closed port name neither."""
+    place = "its address"
+    with suppress(AttributeError, RuntimeError):  # no error of HTTP, or one without a request
+        place = error.request.url.netloc.decode()  # type: ignore[attr-defined]
+    root = error
+    while (beneath := root.__cause__ or root.__context__) is not None:
+        root = beneath
+    if isinstance(root, ConnectionRefusedError):
+        return f"{place} refuses connections"
+    if isinstance(root, socket.gaierror):
+        return f"no host is known as {place}"
+    return str(error) or type(error).__name__
 
 
 def _is_closed(error: MCPError) -> bool:

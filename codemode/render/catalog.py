@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from codemode.core.types import Json
-from codemode.render.plain_catalog import failure_lines, note_lines, origin_of, summary_line
+from codemode.render.plain_catalog import failure_lines, note_lines, origin_of, server_lines, summary_line
 from codemode.render.words import counted, one_line, printable
 
 _MAX_NAME_CHARS = 34
@@ -28,6 +28,7 @@ def render_catalog(listing: Mapping[str, Json]) -> RenderableType:
     parts: list[RenderableType] = [_Tools(owner, list(tools), listing) for owner, tools in groups]
     if listing["namespaces"]:
         parts.append(_Namespaces(listing["namespaces"]))
+    parts += [Text(line, "dim") for line in server_lines(listing, tool_less=True)]
     parts += [Text(f"✗ {line}", "red") for line in failure_lines(listing)]
     parts += [Text(f"! {line}", "yellow") for line in note_lines(listing)]
     parts.append(Text(summary_line(listing), "dim"))
@@ -42,7 +43,7 @@ class _Tools:
     ) -> None:
         self.owner = owner
         self.tools = tools
-        self.origin = origin_of(owner, listing)
+        self.origin = origin_of(owner[1], listing) if owner[0] == "mcp" else ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         source, owner = self.owner

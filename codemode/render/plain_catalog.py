@@ -3,6 +3,7 @@
 Standard library only. Lines of tools begin with the id, so that `grep` and `cut` can work.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from codemode.core.types import Json
@@ -26,7 +27,19 @@ def failure_lines(listing: Mapping[str, Json]) -> Iterator[str]:
     for failure in listing["failures"]:
         server = failure["server"]
         why = add_last_words(failure["message"].removeprefix(f'MCP server "{server}" '), failure.get("stderr", ""))
-        yield printable(f"MCP server {server} [{failure['kind']}]: {why}")
+        where = f", from {_near(failure['origin'], listing)}" if failure.get("origin") else ""
+        yield printable(f"MCP server {server} [{failure['kind']}]{where}: {why}")
+
+
+def server_lines(listing: Mapping[str, Json], tool_less: bool = False) -> Iterator[str]:
+    """Yield a line for each MCP server that was listed; with `tool_less` only for those without a tool.
+
+    Contract: mcp:config:provenance
+    """
+    counts = Counter(tool["sourceName"] for tool in listing["tools"] if tool["source"] == "mcp")
+    for server in sorted(listing["ages"]):
+        if not (tool_less and counts[server]):
+            yield printable(f"MCP server {server}: {counted(counts[server], 'tool')}{origin_of(server, listing)}")
 
 
 def note_lines(listing: Mapping[str, Json]) -> Iterator[str]:
@@ -43,16 +56,25 @@ def summary_line(listing: Mapping[str, Json]) -> str:
     return counted(listing["size"], "tool") + (f" ({sources})" if sources else "") + namespaces + where
 
 
-def origin_of(owner: tuple[str, str], listing: Mapping[str, Json]) -> str:
-    """Return where the tools of an MCP server came from and how old their list is: `, listed 3 min ago`."""
-    source, name = owner
-    seconds = listing["ages"].get(name)
-    return f", listed {age(seconds * 1000)} ago" if source == "mcp" and seconds is not None else ""
+def origin_of(server: str, listing: Mapping[str, Json]) -> str:
+    """Return how old the list of an MCP server is and which file defines it: `, listed 3 min ago, from .mcp.json`."""
+    seconds = listing["ages"].get(server)
+    listed = f", listed {age(seconds * 1000)} ago" if seconds is not None else ""
+    named = (tool.get("origin") for tool in listing["tools"] if (tool["source"], tool["sourceName"]) == ("mcp", server))
+    return listed + next((f", from {_near(file, listing)}" for file in named if file), "")
+
+
+def _near(file: str, listing: Mapping[str, Json]) -> str:
+    """Return a path as seen from the manifest's folder, if it lies in there."""
+    manifest = listing.get("manifest")
+    return file.removeprefix(f"{manifest.rpartition('/')[0]}/") if manifest else file
 
 
 def tool_text(tool: Mapping[str, Json]) -> str:
     """Return a tool's description: id, how to call it, what it takes."""
     lines = [printable(tool["id"]), printable(tool["description"]), "", f"call: {printable(tool['call'])}"]
+    if tool.get("origin"):
+        lines.append(f"from: {printable(tool['origin'])}")
     if tool.get("approval", "never") != "never":
         lines.append(f"approval: {tool['approval']}")
     rows = [
@@ -81,7 +103,14 @@ def reason_lines(entry: Mapping[str, Json]) -> list[str]:
     if "reasons" not in entry:
         return []
     head = f"score {entry['score']:.2f}, covers {entry['coverage']:.0%} of the query"
-    how = {"exact": "is", "stem": "has the stem", "prefix": "begins", "family": "means", "slip": "is one slip from"}
+    how = {
+        "name": "is the name",
+        "exact": "is",
+        "stem": "has the stem",
+        "prefix": "begins",
+        "family": "means",
+        "slip": "is one slip from",
+    }
     return [head] + [
         printable(f"{reason['term']} {how[reason['how']]} {reason['found']}: {reason['points']:.2f}")
         for reason in entry["reasons"]

@@ -26,6 +26,8 @@ def render_tool(tool: Mapping[str, Json]) -> RenderableType:
         Padding(Text(printable(tool["description"])), (0, 0, 1, 0)),
         Text.assemble(("call  ", "dim"), (printable(tool["call"]), "green")),
     ]
+    if tool.get("origin"):
+        parts.append(Text.assemble(("from  ", "dim"), printable(tool["origin"])))
     if tool.get("approval", "never") != "never":
         parts.append(Text.assemble(("approval  ", "dim"), (tool["approval"], "yellow")))
     rows = parameters_of(tool["parameters"])

@@ -544,7 +544,7 @@ def test_declarations_are_found_by_either_name_and_what_has_none_says_why(codemo
     assert "declare namespace MCP.bookShelf {" in own.out
     assert (own.err, ident.err) == ("", "")
     assert "mcp/bookShelf.d.ts" in every.out
-    assert every.err.startswith("MCP server gone [offline]: ")
+    assert every.err.startswith("MCP server gone [offline], from ")
     assert gone.status == 2
     assert gone.err.startswith('error [invalid_input]: there are no declarations: MCP server "gone" ')
 

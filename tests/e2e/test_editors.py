@@ -156,7 +156,10 @@ async def test_every_tool_of_an_editors_servers_is_listed(desk: Desk, write: Cal
         assert (failure["server"], failure["kind"], failure["exitStatus"]) == ("broken", "exited", 3)
         assert "cannot find the database" in failure["stderr"]
     (line,) = (line for line in plain.err.splitlines() if "broken" in line)
-    assert line.startswith("MCP server broken [exited]: exited with status 3. Its stderr ends with: cannot find the")
+    where = file.relative_to(desk.folder)
+    assert line.startswith(
+        f"MCP server broken [exited], from {where}: exited with status 3. Its stderr ends with: cannot"
+    )
 
 
 @requirement("editors:cell:one-exec", "mcp:operations:capability", "mcp:call:native-result")
@@ -288,8 +291,14 @@ _BAD_SERVERS = {
         'MCP server "bad" writes lines to stdout that are no MCP messages; they are skipped',
     ),
     "the same cursor": ("repeats_its_cursor", 'MCP server "bad": its tool list repeats a cursor; what came before'),
-    "silence": ("never_greets", "MCP server bad [timeout]: did not answer within startTimeoutMs = 1500 ms."),
-    "an end": ("exits_at_start", "MCP server bad [exited]: exited with status 3. Its stderr ends with: cannot find"),
+    "silence": (
+        "never_greets",
+        "MCP server bad [timeout], from codemode.toml: did not answer within startTimeoutMs = 1500 ms.",
+    ),
+    "an end": (
+        "exits_at_start",
+        "MCP server bad [exited], from codemode.toml: exited with status 3. Its stderr ends with: cannot find",
+    ),
 }
 
 
@@ -305,7 +314,7 @@ async def test_a_server_that_misbehaves_is_one_clear_line(desk: Desk, what: str)
 
     assert done.status == 0
     assert "mcp:shelf:get_book" in done.out
-    (line,) = (line for line in done.err.splitlines() if "bad" in line and "codemode.toml" not in line)
+    (line,) = (line for line in done.err.splitlines()[:-1] if "bad" in line and ", listed " not in line)
     assert sentence in line
 
 
@@ -313,9 +322,12 @@ async def test_a_server_that_misbehaves_is_one_clear_line(desk: Desk, what: str)
 @pytest.mark.parametrize(
     ("facts", "sentence"),
     [
-        ({"refuses": True}, "MCP server bad [offline]: cannot be reached: "),
-        ({"status": 401}, "MCP server bad [auth]: refused the credentials (HTTP 401); check the headers of"),
-        ({"status": 500}, "MCP server bad [http]: answered with HTTP 500."),
+        ({"refuses": True}, "MCP server bad [offline], from codemode.toml: cannot be reached: "),
+        (
+            {"status": 401},
+            "MCP server bad [auth], from codemode.toml: refused the credentials (HTTP 401); check the headers of",
+        ),
+        ({"status": 500}, "MCP server bad [http], from codemode.toml: answered with HTTP 500."),
     ],
 )
 async def test_an_address_that_does_not_serve_is_one_clear_line(

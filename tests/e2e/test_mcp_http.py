@@ -96,10 +96,11 @@ async def test_a_port_that_refuses_is_offline(tmp_path: Path) -> None:
     """Nobody listens."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        failure = await _failure(tmp_path, f"http://127.0.0.1:{unused.getsockname()[1]}/mcp")
+        port = unused.getsockname()[1]
+        failure = await _failure(tmp_path, f"http://127.0.0.1:{port}/mcp")
 
     assert failure.kind == "offline"
-    assert failure.message.startswith('MCP server "shop" cannot be reached: ')
+    assert failure.message == f'MCP server "shop" cannot be reached: 127.0.0.1:{port} refuses connections.'
 
 
 @requirement("mcp:start:timeout")

@@ -121,7 +121,7 @@ def test_what_is_wrong_with_a_catalog_is_in_the_picture_on_a_terminal_and_on_std
     assert rich_err == ""
     assert plain_out == "ID              DESCRIPTION\nclient:app:add  Add two numbers.\n"
     assert plain_err.splitlines() == [
-        "MCP server gone [offline]: It is not there.",
+        "MCP server gone [offline], from x: It is not there.",
         "client:app:then (reserved): taken",
         "1 tool (client 1); there is no codemode.toml here",
     ]

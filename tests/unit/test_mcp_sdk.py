@@ -1,5 +1,7 @@
 """Lines of a server as messages, and errors of the SDK as sentences."""
 
+import socket
+
 import httpx2
 import pytest
 from mcp.client.auth import OAuthFlowError
@@ -44,6 +46,15 @@ def test_the_first_words_know_the_versions_that_the_sdk_knows() -> None:
     assert tuple(reversed(HANDSHAKE_PROTOCOL_VERSIONS)) == PROTOCOL_VERSIONS
 
 
+_ASKED = httpx2.Request("POST", "http://me:secret@shop.test:81/mcp")
+
+
+def _caused(cause: Exception) -> httpx2.ConnectError:
+    error = httpx2.ConnectError("all connection attempts failed", request=_ASKED)
+    error.__cause__ = cause
+    return error
+
+
 @requirement("mcp:start:failure-kinds")
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
@@ -51,6 +62,9 @@ def test_the_first_words_know_the_versions_that_the_sdk_knows() -> None:
         (MCPError(CONNECTION_CLOSED, "Connection closed"), "offline", "closed the connection during the handshake."),
         (MCPError(CONNECTION_CLOSED, "no"), "protocol", "answered the handshake with error -32000: no."),
         (httpx2.ConnectError("refused"), "offline", "cannot be reached: refused."),
+        (ConnectionRefusedError(), "offline", "cannot be reached: its address refuses connections."),
+        (httpx2.ConnectError("x", request=_ASKED), "offline", "cannot be reached: x."),
+        (_caused(socket.gaierror(-2, "?")), "offline", "cannot be reached: no host is known as shop.test:81."),
         (ConnectionResetError(), "offline", "cannot be reached: ConnectionResetError."),
         (httpx2.ReadTimeout("slow"), "timeout", "did not answer an HTTP request in time."),
         (RuntimeError("odd"), "protocol", "does not speak MCP as expected: odd."),

@@ -345,12 +345,24 @@ LISTING: dict[str, Json] = {
     "manifest": "/shop/codemode.toml",
     "size": 3,
     "sources": {"openclaw": 0, "plugin": 2, "mcp": 1, "client": 0},
-    "tools": [tool("get-sum", "mcp", "everything"), tool("list_orders"), tool("refund")],
+    "tools": [
+        tool("get-sum", "mcp", "everything", origin="/shop/.vscode/mcp.json"),
+        tool("list_orders"),
+        tool("refund"),
+    ],
     "namespaces": [{"name": "Shop", "plugin": "shop", "description": "The shop, " + "long " * 30, "tools": []}],
     "notes": [{"toolId": "plugin:shop:then", "kind": "reserved", "text": "tools.then is taken"}],
-    "failures": [{"server": "gone", "kind": "exited", "message": "It ended with 3.", "stderr": "no\nsuch file"}],
+    "failures": [
+        {
+            "server": "gone",
+            "kind": "exited",
+            "message": "It ended with 3.",
+            "stderr": "no\nsuch file",
+            "origin": "/etc/mcp.json",
+        }
+    ],
     "warnings": ["server x printed a banner"],
-    "ages": {"everything": 185.0},
+    "ages": {"everything": 185.0, "empty": 2.0},
 }
 
 
@@ -372,6 +384,17 @@ def test_the_piped_catalog_begins_each_line_with_the_id() -> None:
     ]  # fmt: skip
 
 
+@requirement("mcp:config:provenance", "mcp:cache:refresh")
+def test_a_piped_listing_says_beside_it_where_each_server_is_defined_and_how_old_its_list_is() -> None:
+    assert list(plain_catalog.server_lines(LISTING)) == [
+        "MCP server empty: 0 tools, listed 2 s ago",
+        "MCP server everything: 1 tool, listed 3 min ago, from .vscode/mcp.json",
+    ]
+    assert list(plain_catalog.failure_lines(LISTING)) == [
+        "MCP server gone [exited], from /etc/mcp.json: It ended with 3. Its stderr ends with: no such file"
+    ]
+
+
 SCHEMA: Json = {
     "type": "object",
     "required": ["id"],
@@ -389,7 +412,13 @@ SCHEMA: Json = {
 
 @requirement("cli:catalog:describe")
 def test_a_tool_is_described_with_its_input_required_ones_first() -> None:
-    described = tool("lookup", approval="ask", parameters=SCHEMA, description="One order.")
+    described = tool(
+        "lookup",
+        approval="ask",
+        origin="tools.lookup in /shop/codemode.toml",
+        parameters=SCHEMA,
+        description="One order.",
+    )
 
     assert_golden("render/tool.txt", drawn(render_tool(described)) + "\n")
     assert_golden("render/tool.plain.txt", plain_catalog.tool_text(described) + "\n")
