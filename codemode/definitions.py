@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from codemode.core.jsonsafe import NotJson, adapt
 from codemode.core.names import build_tool_id, did_you_mean
-from codemode.core.schemas import find_schema_fault
+from codemode.core.schemas import find_schema_fault, with_doubles
 from codemode.core.tables import Field, Where, check_table, shown
 from codemode.core.types import Approval, Json, Source
 
@@ -287,14 +287,14 @@ def check_parameters(schema: Json, place: Where) -> dict[str, Json]:
     Contract: manifest:schema:checked
     """
     try:
-        schema = adapt(schema)
+        adapt(schema)  # says what is no JSON, such as a cycle
+        schema = adapt(with_doubles(schema))
     except NotJson as error:
         place.fail(f"the schema is not JSON: {error}.")
     fault = _schema_fault(schema) or _object_fault(schema)
     if fault:
         place.fail(f"not a JSON Schema of an input: {fault}.")
-    checked: dict[str, Json] = schema
-    return checked
+    return dict(schema)
 
 
 def _schema_fault(schema: Json) -> str | None:

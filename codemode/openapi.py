@@ -7,14 +7,13 @@ understood is left out and reported; its neighbours stay.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
-from codemode.core.errors import InvalidConfig
 from codemode.core.names import build_tool_id, safe_name
 from codemode.core.tables import shown
 from codemode.core.types import Json
-from codemode.definitions import HttpTemplate, Place, PlaceKind, ToolEntry, check_name, check_parameters, read_json
+from codemode.definitions import HttpTemplate, Place, PlaceKind, ToolEntry, read_json
 from codemode.extensions import OpenApiEntry
 from codemode.openapi_schemas import BadReference, Schemas, follow
 
@@ -22,7 +21,12 @@ _METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 _WITHOUT_BODY = frozenset({"get", "head"})
 _BODY = "body"
 _FORM = "application/x-www-form-urlencoded"
-_SET_BY_US = frozenset({"accept", "authorization", "content-type"})  # no parameters, says the specification
+_SET_BY_US = frozenset(
+    {
+        "accept", "authorization", "content-type",  # no parameters, says the specification
+        "connection", "content-length", "host", "transfer-encoding",  # would break the request
+    }
+)  # fmt: skip
 _STYLES: dict[str, dict[str, str | None]] = {
     "path": {"simple": ","},
     "header": {"simple": ","},
@@ -51,11 +55,15 @@ class _Operation(NamedTuple):
     shared: Mapping[str, Json]
 
     @property
-    def name(self) -> str:
-        """The tool's name: `operationId`, else method and path, as `get_pets_petId`."""
-        given = self.spec.get("operationId")
-        if isinstance(given, str) and given.strip():
-            return given.strip()
+    def own_name(self) -> str | None:
+        """The `operationId`, if it can name a tool."""
+        given = self.spec.get("operationId") if isinstance(self.spec, Mapping) else None
+        name = given.strip() if isinstance(given, str) else ""
+        return name if name.isprintable() and name else None
+
+    @property
+    def path_name(self) -> str:
+        """Method and path, as `get_pets_petId`."""
         words = [safe_name(step.strip("{}")) for step in self.path.split("/") if step]
         return "_".join([self.method, *words])
 
@@ -75,28 +83,36 @@ class _Operation(NamedTuple):
 class _Input:
     """The input of one tool as it is put together: its schema, and where each property goes."""
 
-    def __init__(self, document: Mapping[str, Json]) -> None:
+    def __init__(self, schemas: Schemas) -> None:
         self.places: dict[str, Place] = {}
-        self._schemas = Schemas(document)
+        self._schemas = schemas
+        self._references: list[str] = []
         self._properties: dict[str, Json] = {}
         self._required: list[str] = []
 
     def add(self, place: Place, described: Mapping[str, Json], *, required: bool) -> None:
         """Add a property for what `described` has a `schema` of; `query_id` where the name is taken."""
-        schema = self._schemas.convert(described.get("schema", True))
+        schema = self._schemas.convert(described.get("schema", True), self._references)
         if isinstance(schema, dict) and isinstance(described.get("description"), str):
             schema = {"description": described["description"]} | schema
-        name = place.name if place.name not in self.places else f"{place.kind}_{place.name}"
+        name = place.name
+        while name in self.places:
+            name = f"{place.kind}_{name}"
         self._properties[name], self.places[name] = schema, place
         if required:
             self._required.append(name)
 
     def schema(self) -> dict[str, Json]:
-        """Return the schema of the whole input."""
+        """Return the schema of the whole input.
+
+        Raises:
+            BadReference: It is none.
+        """
         schema: dict[str, Json] = {"type": "object", "properties": self._properties, "additionalProperties": False}
         required = {"required": self._required} if self._required else {}
-        definitions = self._schemas.definitions
-        return schema | required | ({"$defs": definitions} if definitions else {})
+        checked: dict[str, Json] = self._schemas.check(schema | required, self._references, "its input")
+        definitions = self._schemas.gather(self._references)
+        return checked | ({"$defs": definitions} if definitions else {})
 
 
 def load_openapi(entry: OpenApiEntry) -> Operations:
@@ -109,14 +125,37 @@ def load_openapi(entry: OpenApiEntry) -> Operations:
     """
     document = _read_document(entry)
     reader = _Reader(document, entry)
-    operations, notes = _operations(document)
+    operations, lost = _operations(document)
     tools: list[ToolEntry] = []
-    for operation in operations:
+    notes = [f"left out: {each}" for each in lost]
+    for operation, name in zip(operations, _names(operations), strict=True):
         try:
-            tools.append(reader.build(operation))
-        except (_Unsupported, BadReference, InvalidConfig) as error:
-            notes.append(f"{operation.label}: {error}")
-    return Operations(tuple(tools), tuple(f"{entry.spec.name}, left out: {note}" for note in notes))
+            tools.append(reader.build(operation, name))
+        except (_Unsupported, BadReference) as error:
+            notes.append(f"left out: {operation.label}: {error}")
+            continue
+        if operation.own_name not in (None, name):
+            notes.append(f"{operation.label} is {name}: its operationId {operation.own_name} is that of another")
+    return Operations(tuple(tools), tuple(f"{entry.spec.name}, {note}" for note in notes))
+
+
+def _names(operations: Sequence[_Operation]) -> list[str]:
+    """Return a name for each operation: its operationId, else or if that is taken its method and path; none twice.
+
+    Contract: openapi:operation:names
+    """
+    names: list[str] = []
+    taken = {operation.own_name for operation in operations}
+    for operation in operations:
+        name, number = operation.own_name, 1
+        if name is None or name in names:
+            name = operation.path_name
+            while name in taken:
+                number += 1
+                name = f"{operation.path_name}_{number}"
+        taken.add(name)
+        names.append(name)
+    return names
 
 
 class _Reader:
@@ -124,27 +163,25 @@ class _Reader:
 
     def __init__(self, document: Mapping[str, Json], entry: OpenApiEntry) -> None:
         self._document = document
+        self._schemas = Schemas(document)
         self._entry = entry
         self._set_by_us = _SET_BY_US | {name.lower() for name in entry.headers}
         self._server = entry.server or _server_of(document)
         if self._server is None:
             entry.where.fail(f'{entry.spec.name} names no server with a whole URL; add server = "https://…".')
 
-    def build(self, operation: _Operation) -> ToolEntry:
+    def build(self, operation: _Operation, name: str) -> ToolEntry:
         """Return the tool of an operation.
 
         Raises:
             _Unsupported: Its parameters or its body have a form that no tool has.
-            BadReference: Something that it refers to is not there.
-            InvalidConfig: Its schema is none.
+            BadReference: Something that it refers to is not there, or a schema is none.
 
         Contract: openapi:operation:schema, openapi:operation:request
         """
         if not isinstance(operation.spec, Mapping) or not operation.path.startswith("/"):
             raise _Unsupported("it is no operation")
-        given, name = _Input(self._document), operation.name
-        where = self._entry.where.at(name)
-        check_name(name, where)
+        given = _Input(self._schemas)
         media_type = self._add_body(operation, given)
         for parameter in self._parameters(operation):
             _add_parameter(parameter, given)
@@ -162,12 +199,12 @@ class _Reader:
             description=operation.description,
             source="client",
             owner=self._entry.owner,
-            parameters=check_parameters(given.schema(), where),
+            parameters=given.schema(),
             executor=template,
             label=operation.label,
             approval="never",
             timeout_ms=None,
-            where=where,
+            where=self._entry.where.at(name),
         )
 
     def _add_body(self, operation: _Operation, given: _Input) -> str:

@@ -4,11 +4,15 @@ A tool's schema stands alone, so what it refers to is copied into its `$defs`. P
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
-from codemode.core.limits import MAX_JSON_DEPTH
+from codemode.core.jsonsafe import NotJson, to_plain
+from codemode.core.limits import MAX_JSON_DEPTH, MAX_OPENAPI_DEFINITIONS
 from codemode.core.names import safe_name
+from codemode.core.schemas import find_schema_fault, with_doubles
 from codemode.core.tables import shown
 from codemode.core.types import Json
 
@@ -44,7 +48,7 @@ def _find(document: Mapping[str, Json], reference: Json) -> Json:
         raise BadReference(f"the reference {shown(reference)} leads out of the document")
     part: Any = document
     for step in reference.removeprefix("#/").split("/"):
-        name = step.replace("~1", "/").replace("~0", "~")
+        name = unquote(step).replace("~1", "/").replace("~0", "~")
         if isinstance(part, list) and name.isdecimal() and int(name) < len(part):
             part = part[int(name)]
         elif isinstance(part, Mapping) and name in part:
@@ -55,17 +59,17 @@ def _find(document: Mapping[str, Json], reference: Json) -> Json:
 
 
 class Schemas:
-    """Converts the schemas of one tool; `definitions` are what they refer to, for its `$defs`."""
+    """Converts the schemas of one document; what many tools refer to is converted once."""
 
     def __init__(self, document: Mapping[str, Json]) -> None:
-        """Begin without definitions."""
-        self.definitions: dict[str, Json] = {}
+        """Begin without having converted anything."""
         self._document = document
         self._old = str(document["openapi"]).startswith("3.0")
         self._names: dict[str, str] = {}
+        self._targets: dict[str, tuple[Json, tuple[str, ...]]] = {}
 
-    def convert(self, schema: Json, depth: int = 0) -> Json:
-        """Return a schema as JSON Schema of draft 2020-12.
+    def convert(self, schema: Json, references: list[str], depth: int = 0) -> Json:
+        """Return a schema as JSON Schema of draft 2020-12, and add what it refers to to `references`.
 
         Raises:
             BadReference: It is no schema, refers to nothing, or is nested too deeply.
@@ -79,23 +83,77 @@ class Schemas:
         if depth > MAX_JSON_DEPTH:
             raise BadReference(f"a schema is nested deeper than {MAX_JSON_DEPTH} levels")
         if "$ref" in schema:
+            reference = schema["$ref"]
             described = {"description": schema["description"]} if "description" in schema else {}
-            return {"$ref": f"#/$defs/{self._define(schema['$ref'], depth)}"} | described
-        below: Callable[[Json], Json] = lambda part: self.convert(part, depth + 1)  # noqa: E731
+            name = self._name(reference)
+            references.append(reference)
+            return {"$ref": f"#/$defs/{name}"} | described
+        below: Callable[[Json], Json] = lambda part: self.convert(part, references, depth + 1)  # noqa: E731
         converted = {key: _convert_keyword(key, value, below) for key, value in schema.items() if key not in _NOISE}
         _forgive(converted)
         return _modernise(converted, nullable=schema.get("nullable") is True) if self._old else converted
 
-    def _define(self, reference: Json, depth: int) -> str:
-        """Return the name of a definition; it is made once, and may refer to itself."""
+    def gather(self, references: Iterable[str]) -> dict[str, Json]:
+        """Return as `$defs` what references lead to, and what that refers to in its turn.
+
+        The nearest come first, up to a bound; what lies beyond it may be anything.
+
+        Raises:
+            BadReference: One of them leads to no schema.
+
+        Contract: openapi:schemas:references, openapi:schemas:bounded
+        """
+        definitions: dict[str, Json] = {}
+        waiting = deque(references)
+        while waiting:
+            reference = waiting.popleft()
+            name = self._name(reference)
+            if name in definitions:
+                continue
+            if len(definitions) >= MAX_OPENAPI_DEFINITIONS:
+                definitions[name] = {}
+                continue
+            definitions[name], more = self._target(reference)
+            waiting += more
+        return definitions
+
+    def check(self, converted: Json, references: Iterable[str], what: str) -> Json:
+        """Return a converted schema as plain data.
+
+        Raises:
+            BadReference: It is no JSON Schema; `what` says which.
+        """
+        try:
+            plain = to_plain(with_doubles(converted))
+        except NotJson as error:
+            raise BadReference(f"{what} is no JSON: {error}") from error
+        known = {"$defs": {self._name(reference): True for reference in references}}
+        fault = find_schema_fault(plain | known if isinstance(plain, dict) else plain)
+        if fault:
+            raise BadReference(f"{what} is no JSON Schema: {fault}")
+        return plain
+
+    def _target(self, reference: str) -> tuple[Json, tuple[str, ...]]:
+        """Return what a reference leads to, converted, and what that refers to."""
+        if reference not in self._targets:
+            references: list[str] = []
+            converted = self.convert(_find(self._document, reference), references)
+            checked = self.check(converted, references, f"what {reference} leads to")
+            self._targets[reference] = checked, tuple(dict.fromkeys(references))
+        return self._targets[reference]
+
+    def _name(self, reference: Json) -> str:
+        """Return the name that a reference has in all `$defs` of the document."""
         name = self._names.get(reference) if isinstance(reference, str) else None
         if name is None:
-            target = _find(self._document, reference)
-            wanted = safe_name(reference.rpartition("/")[2]) or "schema"
+            _find(self._document, reference)  # says what is wrong with it
+            name = wanted = safe_name(reference.rpartition("/")[2]) or "schema"
             taken = set(self._names.values())
-            name = wanted if wanted not in taken else f"{wanted}_{len(taken)}"
+            number = 0
+            while name in taken:
+                number += 1
+                name = f"{wanted}_{number}"
             self._names[reference] = name
-            self.definitions[name] = self.convert(target, depth + 1)
         return name
 
 
@@ -110,9 +168,15 @@ def _convert_keyword(keyword: str, value: Json, convert: Callable[[Json], Json])
 
 
 def _forgive(schema: dict[str, Json]) -> None:
-    """Drop the rules that hold for answers only, and patterns that are no Python expressions: the server has them."""
+    """Drop rules that hold for answers only, that are none, and patterns of another kind: the server has them.
+
+    What many documents have, and no version allows: `required: true` of a property, `examples` that are no list.
+    """
+    for keyword in ("required", "examples"):
+        if not isinstance(schema.get(keyword, []), list):
+            del schema[keyword]
     properties = schema.get("properties")
-    if isinstance(properties, dict) and isinstance(schema.get("required"), list):
+    if isinstance(properties, dict) and "required" in schema:
         read_only = [name for name, part in properties.items() if isinstance(part, dict) and part.get("readOnly")]
         schema["required"] = [name for name in schema["required"] if name not in read_only]
     try:

@@ -13,10 +13,9 @@ from enum import Enum
 from typing import Any
 
 from codemode.core.jsontext import build_encoder
-from codemode.core.limits import MAX_JSON_DEPTH
+from codemode.core.limits import MAX_JSON_DEPTH, MAX_SAFE_INTEGER
 from codemode.core.types import Json
 
-_MAX_SAFE_INTEGER = 2**53
 _encode = build_encoder(ascii_only=False)
 
 
@@ -69,7 +68,7 @@ def _is_plain(value: Any, depth: int) -> bool:
     if kind is str:
         return bool(value.isascii() or clean_text(value) == value)
     if kind is int:
-        return bool(-_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER)
+        return bool(-MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER)
     return value is None or kind is bool or (kind is float and math.isfinite(value))
 
 
@@ -92,7 +91,7 @@ def _adapt(value: Any, path: str, depth: int, above: set[int]) -> Json:
     if isinstance(value, Enum):
         return _adapt(value.value, path, depth, above)
     if isinstance(value, int):
-        return int(value) if -_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER else str(int(value))
+        return int(value) if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER else str(int(value))
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Decimal):

@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from codemode.core.limits import MAX_JSON_DEPTH
+from codemode.core.limits import MAX_JSON_DEPTH, MAX_SAFE_INTEGER
 from codemode.core.types import Json
 
 Test = Callable[[Any], bool]
 _ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*\Z")
+_LARGEST_DOUBLE = 10**308
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 
 
@@ -111,6 +112,21 @@ def find_schema_fault(schema: Json) -> str | None:
         if reference is not None and reference.startswith("#/") and not _leads_somewhere(reference, schema):
             return f"{path}/$ref leads nowhere: {reference}"
     return None
+
+
+def with_doubles(schema: Json) -> Json:
+    """Return a copy in which integers that JSON's numbers do not hold exactly are the nearest that they hold.
+
+    A bound such as 9223372036854775807 stays a number so, as it does for a cell.
+
+    Contract: manifest:schema:large-bounds
+    """
+    if isinstance(schema, dict):
+        return {key: with_doubles(value) for key, value in schema.items()}
+    if isinstance(schema, list):
+        return [with_doubles(value) for value in schema]
+    is_large = isinstance(schema, int) and MAX_SAFE_INTEGER < abs(schema) < _LARGEST_DOUBLE
+    return float(schema) if is_large else schema
 
 
 def _keyword_fault(keyword: str, value: Json) -> str | None:

@@ -186,19 +186,22 @@ class HttpTool:
 
     def _placed(self, template: HttpTemplate, places: Mapping[str, Place], given: dict[str, Json]) -> Request:
         """Put each property where its place is; the configured headers win over those of the input."""
-        pairs: dict[str, list[tuple[str, str]]] = {"path": [], "query": [], "header": []}
+        in_path: dict[str, Json] = {}
+        pairs: dict[str, list[tuple[str, str]]] = {"query": [], "header": []}
         body: bytes | None = None
         headers: dict[str, str] = {}
         for name, value in given.items():
             place = places[name]
-            if place.kind != "body":
+            if place.kind == "path":  # the URL names the property, which need not have the parameter's name
+                in_path.update((name, text) for _, text in _pairs(place, value))
+            elif place.kind != "body":
                 pairs[place.kind] += _pairs(place, value)
             elif template.body == "form":
                 headers["Content-Type"], body = _FORM, _encode(value).encode()
             else:
                 headers["Content-Type"], body = _JSON, _json_body(value)
         headers |= {name: _header_text(name, text) for name, text in pairs["header"]} | template.headers
-        url = self._fill_url(template.url, dict(pairs["path"]))
+        url = self._fill_url(template.url, in_path)
         return Request(template.method, _with_query(url, urlencode(pairs["query"])), headers, body)
 
     def _fill_url(self, url: str, given: Mapping[str, Json]) -> str:

@@ -28,6 +28,7 @@ REQUIREMENTS = {
     ),
     "manifest:tool:duplicate-ids": ("contract 6", "Duplicate ids are `invalid_config`."),
     "manifest:schema:checked": ("issue 2", "A schema that is not a schema is `invalid_config` naming path and rule."),
+    "manifest:schema:large-bounds": ("ours", "A bound that JSON holds inexactly, as of 64 bits, stays a number."),
     "manifest:schema:agrees": ("ours", "Our check of schemas agrees with the meta-schema of draft 2020-12."),
     "manifest:agents:override": ("contract 2", "`[agents.<id>.tools.codeMode]` overrides `tools.codeMode`."),
     "manifest:mcp:raw": ("contract 7", "MCP servers are handed on as raw tables with the place they came from."),

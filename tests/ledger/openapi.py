@@ -7,6 +7,10 @@ REQUIREMENTS = {
         "A document that cannot be read, is YAML, Swagger 2, or names no server is invalid_config in one sentence.",
     ),
     "openapi:operation:isolated": ("contract 2", "An operation that cannot be a tool is reported; the others stay."),
+    "openapi:operation:names": (
+        "contract 2",
+        "No two tools of a document have one name: an operationId that is taken, or names nothing, gives way.",
+    ),
     "openapi:operation:schema": (
         "issue 4",
         "Path, query and header parameters and the body are the properties of a tool's input.",
@@ -22,5 +26,6 @@ REQUIREMENTS = {
     "openapi:document:inert": ("ours", "No text of a document stands for a variable of the environment."),
     "openapi:references:local": ("issue 4", "Local references are followed; others leave their operation out."),
     "openapi:schemas:references": ("issue 4", "Schemas that are referred to, recursive ones too, are in $defs."),
+    "openapi:schemas:bounded": ("ours", "An operation brings at most 100 schemas that it refers to, the nearest."),
     "openapi:schemas:old-words": ("ours", "nullable and flags as exclusive bounds of 3.0 become JSON Schema."),
 }

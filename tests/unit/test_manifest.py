@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from codemode.core.errors import InvalidConfig
-from codemode.definitions import CommandTemplate, HttpTemplate, PythonTarget, Script
+from codemode.core.tables import Where
+from codemode.definitions import CommandTemplate, HttpTemplate, PythonTarget, Script, check_parameters
 from codemode.manifest import Manifest, find_manifest, load_manifest
 from tests.requirements import requirement
 
@@ -272,6 +273,18 @@ def test_a_second_tool_of_one_id_names_the_first(tmp_path):
     assert text == (
         'tool[2] in <folder>/codemode.toml: the id "client:app:t" is already taken by tool[0]; rename one of the two.'
     )
+
+
+@requirement("manifest:schema:large-bounds")
+def test_a_bound_of_64_bits_stays_a_number_and_a_cycle_is_still_one():
+    bounded = {"properties": {"n": {"type": "integer", "maximum": 2**63 - 1, "enum": [2**53, 10**400]}}}
+    cycle: dict = {"properties": {}}
+    cycle["properties"]["again"] = [cycle, cycle]
+
+    checked = check_parameters(bounded, Where("codemode.toml", "tool[0].parameters"))["properties"]["n"]
+    assert checked == {"type": "integer", "maximum": 2.0**63, "enum": [2**53, "1" + "0" * 400]}
+    with pytest.raises(InvalidConfig, match="cycle"):
+        check_parameters(cycle, Where("codemode.toml", "tool[0].parameters"))
 
 
 @requirement("manifest:schema:checked")

@@ -176,7 +176,11 @@ def test_a_server_in_the_manifest_is_a_url(tmp_path):
         ("/a", {"parameters": [{"$ref": "other.json#/a"}]}, 'the reference "other.json#/a" leads out of the document'),
         ("/a", {"parameters": [{"$ref": 7}]}, "the reference 7 leads out of the document"),
         ("/a", {"parameters": [{"$ref": "#/components/x"}]}, 'the reference "#/components/x" goes in a circle'),
-        ("/a", {"parameters": [parameter("a", schema={"type": "int"})]}, "openapi[0].op in codemode.toml: not a JSON"),
+        (
+            "/a",
+            {"parameters": [parameter("a", schema={"type": "int"})]},
+            "its input is no JSON Schema: /properties/a/type must be one of",
+        ),
         ("/a", {"parameters": [parameter("a", schema="text")]}, '"text" stands where a schema should'),
         ("/a", {"parameters": [parameter("a", schema={"items": 3})]}, "3 stands where a schema should"),
         ("/a", {"requestBody": body("text/csv", required=True)}, "its body is text/csv; JSON and forms are supported"),
@@ -186,7 +190,6 @@ def test_a_server_in_the_manifest_is_a_url(tmp_path):
         ("/a/{id}", {}, "its path names {id}, which is no parameter of it"),
         ("/a/{id}", {"parameters": [parameter("id")]}, "its path names {id}, which is no parameter of it"),
         ("a", {}, "it is no operation"),
-        ("/a", {"operationId": "a\x07"}, "a tool's name holds printable characters only"),
     ],
 )
 def test_an_operation_that_cannot_be_a_tool_is_reported_and_its_neighbour_stays(tmp_path, path, described, expected):
@@ -293,10 +296,44 @@ def test_a_parameter_of_the_operation_stands_for_that_of_its_path(tmp_path):
     assert tool.parameters["required"] == ["n"]
 
 
+@requirement("openapi:operation:schema")
+def test_a_name_that_is_made_of_two_meets_no_third(tmp_path):
+    parameters = [parameter("path_id"), parameter("id"), parameter("id", "path")]
+    tool = only(tmp_path, document({"/a/{id}": {"get": operation(parameters=parameters)}}))
+
+    assert list(tool.parameters["properties"]) == ["path_id", "id", "path_path_id"]
+    assert tool.executor.url == "https://pets.test/v1/a/{path_path_id}"
+
+
+@requirement("openapi:operation:names")
+def test_no_two_operations_have_one_name(tmp_path):
+    odd = operation(operationId="two\nlines")
+    found = read(
+        tmp_path,
+        document(
+            {
+                "/a": {"get": operation(operationId="get_b")},
+                "/b": {"get": operation(operationId="get_b"), "post": operation(operationId=None)},
+                "/b/": {"post": operation(operationId="")},
+                "/odd": {"get": odd},
+            }
+        ),
+    )
+
+    assert [(tool.name, tool.label) for tool in found.tools] == [
+        ("get_b", "GET /a"),
+        ("get_b_2", "GET /b"),
+        ("post_b", "POST /b"),
+        ("post_b_2", "POST /b/"),
+        ("get_odd", "GET /odd"),
+    ]
+    assert found.notes == ("doc.json, GET /b is get_b_2: its operationId get_b is that of another",)
+
+
 @requirement("openapi:operation:schema", "openapi:operation:headers")
 def test_what_others_see_to_is_no_parameter(tmp_path):
-    """Optional cookies, the three headers of the specification, and what the manifest's headers say already."""
-    names = ("Accept", "content-type", "Authorization", "x-api-key", "X-Trace")
+    """Optional cookies, headers that are not the caller's, and what the manifest's headers say already."""
+    names = ("Accept", "content-type", "Authorization", "Host", "Content-Length", "x-api-key", "X-Trace")
     parameters = [*(parameter(name, "header", required=True) for name in names), parameter("c", "cookie")]
     tool = only(
         tmp_path,
@@ -375,7 +412,8 @@ def test_nothing_in_a_document_stands_for_a_variable(tmp_path):
 
 def convert(schema: Json, version: str = "3.0.3", **components: Json) -> tuple[Json, dict[str, Json]]:
     schemas = Schemas({"openapi": version, "components": {"schemas": components}})
-    return schemas.convert(schema), schemas.definitions
+    references: list[str] = []
+    return schemas.convert(schema, references), schemas.gather(references)
 
 
 @requirement("openapi:schemas:old-words")
@@ -434,10 +472,81 @@ def test_references_are_gathered_once_and_may_go_in_circles():
 def test_two_definitions_of_one_name_stay_apart():
     made = {"openapi": "3.1.0", "a": {"X": {"type": "string"}}, "b": {"X": {"type": "integer"}}}
     schemas = Schemas(made)
-    schema = schemas.convert({"anyOf": [{"$ref": "#/a/X"}, {"$ref": "#/b/X"}, {"$ref": "#/a/X"}]})
+    references: list[str] = []
+    schema = schemas.convert({"anyOf": [{"$ref": "#/a/X"}, {"$ref": "#/b/X"}, {"$ref": "#/a/X"}]}, references)
 
     assert schema == {"anyOf": [{"$ref": "#/$defs/X"}, {"$ref": "#/$defs/X_1"}, {"$ref": "#/$defs/X"}]}
-    assert schemas.definitions == {"X": {"type": "string"}, "X_1": {"type": "integer"}}
+    assert schemas.gather(references) == {"X": {"type": "string"}, "X_1": {"type": "integer"}}
+
+
+@requirement("openapi:schemas:references")
+def test_a_long_chain_of_references_is_no_deep_schema():
+    chain = {f"S{at}": {"items": {"$ref": f"#/components/schemas/S{at + 1}"}} for at in range(90)}
+    _, definitions = convert({"$ref": "#/components/schemas/S0"}, **chain, S90={"items": {"items": {"items": True}}})
+
+    assert len(definitions) == 91
+    assert definitions["S89"] == {"items": {"$ref": "#/$defs/S90"}}
+
+
+@requirement("openapi:schemas:bounded")
+def test_of_a_great_many_schemas_the_nearest_are_kept_and_the_others_may_be_anything(monkeypatch):
+    monkeypatch.setattr("codemode.openapi_schemas.MAX_OPENAPI_DEFINITIONS", 2)
+    far = {"properties": {"a": {"$ref": "#/components/schemas/Far"}, "b": {"$ref": "#/components/schemas/Near"}}}
+    schema, definitions = convert(
+        {"items": {"$ref": "#/components/schemas/Near"}},
+        Near=far,
+        Far={"items": {"$ref": "#/components/schemas/Lost"}},
+        Lost={"type": "string"},
+    )
+
+    assert schema == {"items": {"$ref": "#/$defs/Near"}}
+    assert definitions["Far"] == {"items": {"$ref": "#/$defs/Lost"}}
+    assert definitions["Lost"] == {}
+
+
+@requirement("openapi:schemas:references")
+def test_a_schema_that_many_refer_to_is_converted_once(tmp_path):
+    pet = {"type": "object", "properties": {"mate": {"$ref": "#/components/schemas/Pet"}}}
+    content = body("application/json", {"$ref": "#/components/schemas/Pet"})
+    paths = {f"/{name}": {"post": operation(operationId=name, requestBody=content)} for name in "ab"}
+    first, second = read(tmp_path, document(paths, components={"schemas": {"Pet": pet}})).tools
+
+    assert first.parameters["$defs"]["Pet"] is second.parameters["$defs"]["Pet"]
+
+
+@requirement("openapi:operation:isolated")
+def test_a_schema_that_is_none_takes_away_only_the_operations_that_refer_to_it(tmp_path):
+    broken = body("application/json", {"$ref": "#/components/schemas/Broken"})
+    paths = {
+        "/a": {"post": operation(operationId="a", requestBody=broken)},
+        "/b": {"post": operation(operationId="b", requestBody=broken)},
+        "/c": {"post": operation(operationId="c")},
+    }
+    found = read(tmp_path, document(paths, components={"schemas": {"Broken": {"properties": {"x": {"type": "int"}}}}}))
+
+    assert [tool.name for tool in found.tools] == ["c"]
+    said = "what #/components/schemas/Broken leads to is no JSON Schema: /properties/x/type must be one of"
+    assert all(said in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [
+        ({"type": "string", "required": True}, {"type": "string"}),
+        ({"type": "string", "examples": {"a": {"value": "b"}}}, {"type": "string"}),
+        ({"type": "string", "examples": ["a"]}, {"type": "string", "examples": ["a"]}),
+    ],
+)
+def test_what_is_often_written_wrongly_and_means_nothing_is_passed_over(written, read_as):
+    assert convert(written)[0] == read_as
+
+
+@requirement("manifest:schema:large-bounds")
+def test_a_bound_of_64_bits_stays_a_number(tmp_path):
+    bounds = {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1, "default": 2**53}
+    tool = only(tmp_path, document({"/a": {"get": operation(parameters=[parameter("n", schema=bounds)])}}))
+
+    assert tool.parameters["properties"]["n"] == bounds | {"minimum": -(2.0**63), "maximum": 2.0**63}
 
 
 def test_a_schema_without_an_end_is_refused():
@@ -455,6 +564,7 @@ def test_a_reference_leads_through_objects_and_lists():
 
     assert follow(made, {"$ref": "#/a/1"}) == {"x/y": 1}
     assert follow(made, {"$ref": "#/a/0/x~1y"}) == 1
+    assert follow({"/{id}": 2}, {"$ref": "#/~1%7Bid%7D"}) == 2
     for nowhere in ("#/a/2", "#/a/x", "#/a/0/x~1y/z"):
         with pytest.raises(BadReference, match="leads nowhere"):
             follow(made, {"$ref": nowhere})
@@ -543,6 +653,14 @@ async def test_lists_in_paths_and_headers_are_joined_by_commas(call):
 
 
 @requirement("openapi:operation:request")
+async def test_a_parameter_of_the_path_is_filled_in_whatever_its_property_is_called(call):
+    parameters = [parameter("id"), parameter("id", "path")]
+    _, asked, _ = await call("/pets/{id}/all", {"id": "of the query", "path_id": "p"}, parameters=parameters)
+
+    assert (asked.path, asked.query) == ("/v1/pets/p/all", [("id", "of the query")])
+
+
+@requirement("openapi:operation:request")
 @pytest.mark.parametrize(
     ("media_type", "given", "content_type", "sent"),
     [
@@ -578,7 +696,7 @@ async def test_nothing_is_sent_where_nothing_is_given(call):
         ({}, "'id' is a required property"),
         ({"id": "a", "more": 1}, "'more' was unexpected"),
         ({"id": 3}, "3 is not of type 'string'"),
-        ({"id": ".."}, "{id} of the URL's path would be \"..\", which leads elsewhere"),
+        ({"id": ".."}, '{id} of the URL\'s path would be "..", which leads elsewhere'),
     ],
 )
 async def test_what_does_not_fit_or_fails_rejects(call, given, expected):
