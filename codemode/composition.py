@@ -64,6 +64,10 @@ class Toolbox(NamedTuple):
     player: "Player | None" = None
     variables: frozenset[str] = frozenset()
 
+    def __repr__(self) -> str:
+        """Say what it is of, not all it holds: `asyncio.run` spells out what it returns, which takes its time."""
+        return f"<Toolbox of {self.manifest.path}: {self.catalog.size} tools>"
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should know before a cell runs, in sentences."""

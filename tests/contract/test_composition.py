@@ -57,6 +57,7 @@ async def test_a_toolbox_holds_what_the_manifest_allows(manifest: Path) -> None:
         assert [tool.id for tool in box.catalog.tools] == ["client:app:greet"]
         assert (box.manifest.path, box.config.limits.timeout_ms) == (manifest, 7000)
         assert box.warnings == ()
+        assert repr(box) == f"<Toolbox of {manifest}: 1 tools>"  # whatever its size
 
 
 @requirement("composition:toolbox:manifest")
