@@ -23,6 +23,7 @@ from codemode.mcp.servers import ServerSpec, parse_server
 _KEPT_AS_WRITTEN = ("auth", "oauth", "scopes")
 _OBVIOUS = frozenset({"type", "transport", "enabled", "disabled", "required"})  # saying what is so anyway loses nothing
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+_TWICE = "the file defines it twice; the first one is taken"
 _PLACES = frozenset({"workspaceFolder", "userHome"})
 
 
@@ -77,6 +78,7 @@ def import_files(files: Iterable[Path], manifest_folder: Path) -> Import:
     for file in files:
         _check_file(file)
         found = read_include(file)
+        skipped += (SkippedServer(name, found.where.file, _TWICE) for name in found.repeated)
         for name, table in found.servers.items():
             try:
                 server = _convert(name, table, found, manifest_folder, vault)

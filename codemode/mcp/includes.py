@@ -27,12 +27,22 @@ _QUOTES = re.compile(r"""\\.|\"""", re.DOTALL)
 
 
 class Included(NamedTuple):
-    """The servers of one file: `folder` is the workspace, `inputs` the defaults of VS Code's inputs."""
+    """The servers of one file: `folder` is the workspace, `inputs` the defaults of VS Code's inputs.
+
+    repeated: Names that the file defines again; the first definition counts.
+    """
 
     where: Where
     folder: Path
     servers: Mapping[str, Json]
     inputs: Mapping[str, str]
+    repeated: tuple[str, ...] = ()
+
+
+class _Object(dict[str, Json]):
+    """A JSON object that remembers which keys came again."""
+
+    repeated: tuple[str, ...] = ()
 
 
 def read_include(path: Path) -> Included:
@@ -53,7 +63,8 @@ def read_include(path: Path) -> Included:
         raise InvalidConfig(
             f"{path}: no servers found; allowed is a map of servers, alone or under mcpServers or servers."
         )
-    return Included(Where(str(path), ".".join(keys)), folder, servers, _default_inputs(document))
+    repeated = servers.repeated if isinstance(servers, _Object) else ()  # TOML has none
+    return Included(Where(str(path), ".".join(keys)), folder, servers, _default_inputs(document), repeated)
 
 
 def _read(path: Path) -> str:
@@ -104,10 +115,13 @@ def _blank(trivia: re.Match[str]) -> str:
     return trivia[1] or re.sub(r"[^\n]", " ", trivia[0])
 
 
-def _keep_first(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    kept: dict[str, Json] = {}
+def _keep_first(pairs: list[tuple[str, Json]]) -> _Object:
+    kept = _Object()
     for key, value in pairs:
-        kept.setdefault(key, value)
+        if key in kept:
+            kept.repeated = (*kept.repeated, key)
+        else:
+            kept[key] = value
     return kept
 
 

@@ -184,6 +184,7 @@ def gather_servers(tables: Iterable[tuple[Where, Mapping[str, Json]]], include: 
         found = read_include(path)
         for name, table in found.servers.items():
             add(parse_server(name, table, found.where.at(name), found.folder)._replace(inputs=found.inputs))
+        shadowed += (f"{found.where.at(name)} is there twice; the first one is used." for name in found.repeated)
     return ServerSet(tuple(specs.values()), tuple(shadowed))
 
 

@@ -319,6 +319,16 @@ def test_what_cannot_be_used_is_skipped_with_its_reason(tmp_path: Path) -> None:
 
 
 @requirement("importing:report:complete")
+def test_a_server_that_a_file_defines_twice_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text('{"mcpServers": {"a": {"command": "one"}, "a": {"command": "two"}}}')
+    found = import_files([file], tmp_path)
+
+    assert [server.table for server in found.servers] == [{"command": "one"}]
+    assert reasons(found) == {"a": "the file defines it twice; the first one is taken"}
+
+
+@requirement("importing:report:complete")
 def test_what_means_nothing_here_is_left_out_and_said(convert: Convert) -> None:
     server = convert(
         {

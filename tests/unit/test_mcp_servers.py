@@ -174,10 +174,13 @@ def test_the_first_definition_wins_and_each_knows_its_file(tmp_path: Path) -> No
 
 @requirement("mcp:config:first-wins")
 def test_within_one_json_file_the_first_of_two_equal_names_wins(tmp_path: Path) -> None:
-    """Python's reader alone would keep the last."""
-    (spec,) = _include(tmp_path, '{"mcpServers": {"a": {"command": "one"}, "a": {"command": "two"}}}')
+    """Python's reader alone would keep the last, and say nothing."""
+    file = tmp_path / "twice.json"
+    file.write_text('{"mcpServers": {"a": {"command": "one"}, "b": {"command": "x"}, "a": {"command": "two"}}}')
+    found = gather_servers([], [file])
 
-    assert spec.command == ("one",)
+    assert [spec.command for spec in found.specs] == [("one",), ("x",)]
+    assert found.shadowed == (f"mcpServers.a in {file} is there twice; the first one is used.",)
 
 
 @requirement("mcp:config:roots")
