@@ -28,7 +28,7 @@ from codemode.search_words import (
     words_of,
 )
 
-How = Literal["exact", "stem", "prefix", "family", "slip"]
+How = Literal["name", "exact", "stem", "prefix", "family", "slip"]
 _Found = tuple[str, How, float]  # a word of the index, how it was found, and the quality of that
 _QUALITY: dict[How, float] = {"exact": 1.0, "stem": 0.95, "prefix": 0.6, "slip": 0.6, "family": 0.6}
 _NAME_BOOST = 4.0
@@ -44,6 +44,7 @@ _COVERAGE_SHARE = 0.85  # how much of a score depends on how much of the query i
 _MORE_SHARE = 0.3  # of the points of a second word for the same term: `invoice` and `receipt` for `bill`
 _EXACT_NAME = 1000.0  # above any sum of words
 _MIN_SLIP_CHARS = 4  # shorter words are one slip away from everything
+_MIN_FAMILY_SLIP_CHARS = 5  # and those of four from a word of some family: `nope` is not `note`
 _MAX_PREFIX_WORDS = 400  # a one-letter term begins thousands; the rest adds nothing
 _ENOUGH = 200  # results found through rarer terms, after which commoner ones only order them
 
@@ -132,15 +133,14 @@ class SearchIndex:
         terms = self._terms(query)
         scores = self._score(query, terms, None)
         points = [self._points(term, {}) for term in terms]
-        return [
-            Explained(
-                ranked.tool,
-                ranked.score,
-                round(scores.coverage.get(self._positions[ranked.tool.id], 0.0), 3),
-                tuple(self._reasons(terms, points, self._positions[ranked.tool.id])),
-            )
-            for ranked in self._best(scores.score, limit)
-        ]
+        explained: list[Explained] = []
+        for tool, score in self._best(scores.score, limit):
+            position = self._positions[tool.id]
+            reasons = tuple(self._reasons(terms, points, position))
+            if position in self._named(query):
+                reasons = (Reason(query, tool.name, "name", _EXACT_NAME), *reasons)
+            explained.append(Explained(tool, score, round(scores.coverage.get(position, 0.0), 3), reasons))
+        return explained
 
     def _best(self, scores: dict[int, float], limit: int) -> list[Ranked]:
         best = heapq.nsmallest(limit, ((-score, position) for position, score in scores.items()))
@@ -152,6 +152,9 @@ class SearchIndex:
                 best = max(term.variants, key=lambda variant: variant.worth * self._weight(variant.stem, position))
                 found = self._words.get(best.found, best.found)
                 yield Reason(term.text, found, best.how, round(given[position], 3))
+
+    def _named(self, query: str) -> Sequence[int]:
+        return self._by_name.get(_joined(split_words(query)) or query.strip(), ())
 
     def _weight(self, stem: str, position: int) -> float:
         return self._postings[stem].get(position, 0.0)
@@ -173,7 +176,7 @@ class SearchIndex:
         for boost, words in ((_NAME_BOOST, name), (_LABEL_BOOST, label), (_OWNER_BOOST, owner)):
             for _, stem in words:
                 weights[stem] = weights.get(stem, 0.0) + boost
-        self._by_name[_joined(name)].append(position)
+        self._by_name[_joined(name) or tool.name].append(position)
         for stem, weight in weights.items():
             self._postings[stem][position] = weight / (weight + _SATURATION)
 
@@ -194,7 +197,7 @@ class SearchIndex:
                 covered[position] = covered.get(position, 0.0) + share
         certain = 1.0 - _COVERAGE_SHARE
         scores = {at: total * (certain + _COVERAGE_SHARE * covered[at]) for at, total in totals.items()}
-        for position in self._by_name.get(_joined(split_words(query)), ()):
+        for position in self._named(query):
             scores[position] = scores.get(position, 0.0) + _EXACT_NAME
         if mcp is not None:
             scores = {at: score for at, score in scores.items() if (self.tools[at].source == "mcp") is mcp}
@@ -267,7 +270,7 @@ class SearchIndex:
                 near = self._stems.get(other, other)
                 if near in self._postings:
                     found.setdefault(near, (other, "slip", _QUALITY["slip"]))
-                for related in related_stems(near):
+                for related in related_stems(near) if len(text) >= _MIN_FAMILY_SLIP_CHARS else ():
                     if related in self._postings:
                         found.setdefault(related, (related, "family", _QUALITY["family"] * _QUALITY["slip"]))
         return found
