@@ -26,6 +26,7 @@ from codemode.mcp.failures import (
 )
 from codemode.mcp.greeting import Greeting, Listener
 from codemode.mcp.guard import Guard
+from codemode.mcp.listings import Listing, list_tools
 from codemode.mcp.process import Command, ServerProcess
 from codemode.mcp.servers import Resolved, ServerSpec, resolve
 from codemode.mcp.signin import SignIn
@@ -131,20 +132,28 @@ class Connection:
         except RequestFailed as error:
             raise await self._explain_request(error, method, f"callTimeoutMs = {limit_ms} ms") from error
 
-    async def ask_list(self, method: str, params: Mapping[str, Json]) -> dict[str, Json]:
-        """Send a request that belongs to the start of a server, within `startTimeoutMs`.
+    async def list_tools(self, now: float) -> Listing:
+        """Ask for all tools, within `startTimeoutMs` for all pages together; `now` is in Unix seconds.
 
         Raises:
             ServerUnavailable: As `request` does.
+
+        Contract: mcp:list:bounded
         """
-        limit_ms = self._spec.start_timeout_ms
-        try:
-            if self._greeting is not None and not self._wanted.is_set():
-                return await self._greeting.request(method, params, limit_ms)
-            conversation = await self._converse_by_now()
-            return await conversation.request(method, params, limit_ms, None)
-        except RequestFailed as error:
-            raise await self._explain_request(error, method, f"startTimeoutMs = {limit_ms} ms") from error
+        clock, limit_ms = asyncio.get_running_loop().time, self._spec.start_timeout_ms
+        ends = clock() + limit_ms / 1000
+
+        async def ask(method: str, params: Mapping[str, Json]) -> dict[str, Json]:
+            left_ms = max(1, int((ends - clock()) * 1000))
+            try:
+                if self._greeting is not None and not self._wanted.is_set():
+                    return await self._greeting.request(method, params, left_ms)
+                conversation = await self._converse_by_now()
+                return await conversation.request(method, params, left_ms, None)
+            except RequestFailed as error:
+                raise await self._explain_request(error, method, f"startTimeoutMs = {limit_ms} ms") from error
+
+        return await list_tools(ask, self.capabilities, now)
 
     async def close(self) -> None:
         """End the conversation and the process, whatever state they are in.
@@ -243,8 +252,9 @@ class Connection:
         from codemode.mcp.oauth import BrowserAuth, Desk  # loaded by now, with the SDK
 
         around = self._around
+        is_opening = lambda: not self._ready.is_set()  # noqa: E731
         desk = Desk(
-            self._spec.name, around.sign_in, around.redactor.learn, lambda: not self._ready.is_set(), self._hear_person
+            self._spec.name, around.sign_in, around.redactor.learn, is_opening, self._hear_person, self._hear_refusal
         )
         return BrowserAuth(resolved.url, resolved.oauth, desk)
 
@@ -269,7 +279,9 @@ class Connection:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._explained.wait(), 2 * _LAST_BREATH_S)
         kind, why = self._cause
-        return ServerUnavailable(self._failure(kind, f"{why[:-1]} during {method}, which may have taken effect."))
+        if kind != "auth":  # what was refused has done nothing
+            why = f"{why[:-1]} during {method}, which may have taken effect."
+        return ServerUnavailable(self._failure(kind, why))
 
     def _hear_noise(self, line: str) -> None:
         shown = line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…"
@@ -289,6 +301,9 @@ class Connection:
         """Let the start take longer while a person signs in, who has a time of their own."""
         left_ms = self._spec.start_timeout_ms + (MCP_SIGN_IN_MS if is_busy else 0)
         self._clock.reschedule(asyncio.get_running_loop().time() + left_ms / 1000)
+
+    def _hear_refusal(self, why: str) -> None:
+        self._cause = "auth", why
 
     def _hear_status(self, status: int) -> None:
         self._http_status = status

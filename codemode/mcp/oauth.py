@@ -50,6 +50,7 @@ class Desk(NamedTuple):
     learn: Takes secrets, never to be shown.
     is_open: Whether a person may be asked now: while a connection is opened, not in mid-call.
     busy: Told when a person begins to sign in, and when that is over.
+    fail: Told why nobody is signed in; the SDK does not always pass that on.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Desk(NamedTuple):
     learn: Callable[[Iterable[str]], None]
     is_open: Callable[[], bool]
     busy: Callable[[bool], None]
+    fail: Callable[[str], None]
 
 
 class BrowserAuth(httpx2.Auth):
@@ -103,6 +105,9 @@ class BrowserAuth(httpx2.Auth):
                 turn.give_back()
         except StopAsyncIteration:
             return
+        except FAILURES as error:
+            self._desk.fail(explain(error))
+            raise
         finally:
             turn.give_back()
             await flow.aclose()

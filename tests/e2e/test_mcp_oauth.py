@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from mcp.client.auth import OAuthFlowError
+from mcp.server.auth.provider import AccessToken
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
 
@@ -189,7 +190,7 @@ async def test_a_sign_in_that_was_taken_back_rejects_the_call_and_is_asked_for_a
             listing = await servers.tools()
             door.access.clear()
             door.refresh.clear()
-            with pytest.raises(NestedToolFailed, match="asks for a sign-in; run `codemode catalog --refresh`"):
+            with pytest.raises(NestedToolFailed, match=f"asks for a sign-in; {HOW_TO_SIGN_IN}.$"):
                 await call_listed(servers, listing, "shop.price", TEA)
             visits = len(browser.visits)
             (client,) = door.clients.values()
@@ -200,6 +201,30 @@ async def test_a_sign_in_that_was_taken_back_rejects_the_call_and_is_asked_for_a
 
     assert (visits, len(browser.visits), listing.failures) == (1, 2, ())
     assert len(door.clients) == 1  # the registration, and with it the port of the redirect, is used again
+
+
+@requirement("mcp:auth:nobody")
+@pytest.mark.parametrize("requests", [1, 2])  # the handshake is one, and then another
+async def test_a_sign_in_that_ends_while_a_server_is_listed_is_told_as_what_it_is(
+    tmp_path: Path, requests: int
+) -> None:
+    """Whichever request of the handshake or of the listing is the first to be refused."""
+
+    class Forgetful(Doorkeeper):
+        left = 1000
+
+        async def load_access_token(self, token: str) -> AccessToken | None:
+            self.left -= 1
+            return await super().load_access_token(token) if self.left >= 0 else None
+
+    door = Forgetful()
+    async with guarded_shop(door) as url:
+        await _listed(tmp_path, url, Browser())
+        door.left = requests
+        door.refresh.clear()
+        (failure,) = (await _listed(tmp_path, url)).failures
+
+    assert (failure.kind, failure.message) == ("auth", f'MCP server "shop" asks for a sign-in; {HOW_TO_SIGN_IN}.')
 
 
 @requirement("mcp:auth:oauth")
