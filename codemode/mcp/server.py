@@ -16,7 +16,7 @@ from codemode.core.types import Json
 from codemode.mcp.connection import Connection, Surroundings
 from codemode.mcp.failures import ServerFailure, ServerUnavailable
 from codemode.mcp.guard import Guard
-from codemode.mcp.listings import Listing, ListingCache, list_tools
+from codemode.mcp.listings import Listing, ListingCache
 from codemode.mcp.servers import ServerSpec
 from codemode.mcp.signin import SignIn
 
@@ -169,7 +169,7 @@ class Server:
 
     async def _fetch(self, connection: Connection) -> Listing:
         connection.tools_changed = False
-        listing = await list_tools(connection.ask_list, connection.capabilities, self._grounds.clock())
+        listing = await connection.list_tools(self._grounds.clock())
         self._listing = listing
         self._grounds.cache.save(self._fingerprint, listing)
         return listing

@@ -13,7 +13,7 @@ import pytest
 from codemode.core.errors import InvalidConfig, NestedToolFailed
 from codemode.core.redact import MASK, Redactor
 from codemode.mcp.connections import McpServers
-from codemode.mcp.failures import ServerFailure
+from codemode.mcp.failures import ServerFailure, ServerUnavailable
 from codemode.mcp.listings import Listing, ListingCache
 from codemode.mcp.process import MARK, ServerProcess
 from tests.requirements import requirement
@@ -439,6 +439,18 @@ async def test_a_list_is_paged_to_its_end(tmp_path: Path) -> None:
 
     assert [tool.name for tool in listing.tools] == ["tool_0", "tool_1", "tool_2"]
     assert listing.warnings == ()
+
+
+@requirement("mcp:list:bounded", "mcp:start:timeout")
+async def test_pages_that_only_trickle_in_are_given_up(tmp_path: Path) -> None:
+    """Each comes well in time, all of them would take 20 s."""
+    async with servers_of(odd("trickles_pages"), cache=tmp_path) as servers:
+        connection = await servers._servers["odd"]._connect(to_call=False)
+        connection._spec = connection._spec._replace(start_timeout_ms=500)  # its start may take longer
+        with pytest.raises(ServerUnavailable, match="did not answer tools/list within startTimeoutMs = 500 ms") as told:
+            await connection.list_tools(0.0)
+
+    assert told.value.failure.kind == "timeout"
 
 
 @requirement("mcp:list:pages")

@@ -96,6 +96,7 @@ REQUIREMENTS = {
     ),
     "mcp:stdout:noise": ("contract 7", "Non-JSON lines on stdout are skipped with one warning that quotes the first."),
     "mcp:list:pages": ("contract 7", "tools/list is paged to the end; a repeated cursor or a page cap stops it."),
+    "mcp:list:bounded": ("issue 4", "All pages of a list together are bounded by startTimeoutMs."),
     "mcp:tools:isolated": ("contract 7", "One bad tool or schema never removes its neighbours."),
     "mcp:tools:allow-deny": (_CONFIG, "allow and deny of a server choose among its tools."),
     "mcp:list:changed": ("contract 7", "list_changed shows in the next run; the running one keeps its catalog."),
