@@ -20,6 +20,7 @@ from codemode.openapi_schemas import BadReference, Schemas, follow
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 _WITHOUT_BODY = frozenset({"get", "head"})
 _BODY = "body"
+_JSON = "application/json"
 _FORM = "application/x-www-form-urlencoded"
 _SET_BY_US = frozenset(
     {
@@ -185,11 +186,11 @@ class _Reader:
         media_type = self._add_body(operation, given)
         for parameter in self._parameters(operation):
             _add_parameter(parameter, given)
-        own_type = {"Content-Type": media_type} if media_type.endswith("+json") else {}
+        own_type = {} if media_type in ("", _FORM, _JSON) else {"Content-Type": media_type}
         template = HttpTemplate(
             method=operation.method.upper(),
             url=self._server_for(operation).rstrip("/") + _fill_path(operation.path, given.places),
-            headers={"Accept": "application/json"} | own_type | self._entry.headers,
+            headers={"Accept": _JSON} | own_type | self._entry.headers,
             body="form" if media_type == _FORM else "json",
             places=given.places,
         )
@@ -216,14 +217,15 @@ class _Reader:
         if not isinstance(content, Mapping):
             raise _Unsupported("its body has no content")
         required = body.get("required") is True
-        for media_type, media in content.items():
-            plain: str = media_type.partition(";")[0].strip().lower()
-            if plain in (_FORM, "application/json", "*/*") or plain.endswith("+json"):
-                described = media if isinstance(media, Mapping) else {}
-                if plain == _FORM:
-                    described = {"schema": {"type": "object", "allOf": [described.get("schema", True)]}}
-                given.add(Place("body", _BODY), described, required=required)
-                return plain
+        offered = {media_type.partition(";")[0].strip().lower(): media for media_type, media in content.items()}
+        kinds = [kind for kind in offered if kind in (_FORM, _JSON, "*/*") or kind.endswith(("+json", "/json"))]
+        if kinds:
+            kind = _JSON if _JSON in kinds else kinds[0]
+            described = offered[kind] if isinstance(offered[kind], Mapping) else {}
+            if kind == _FORM:
+                described = {"schema": {"type": "object", "allOf": [described.get("schema", True)]}}
+            given.add(Place("body", _BODY), described, required=required)
+            return _JSON if "*" in kind else kind
         if required:
             raise _Unsupported(f"its body is {' or '.join(content) or 'of no type'}; JSON and forms are supported")
         return ""

@@ -3,6 +3,7 @@
 import asyncio
 
 from codemode.core.errors import NestedToolFailed
+from codemode.core.limits import MAX_MCP_MESSAGE_BYTES
 from codemode.core.types import Json, RunContext
 from codemode.definitions import Script
 
@@ -34,7 +35,7 @@ class ScriptedTool:
             case "error":
                 raise NestedToolFailed(str(script.value))
             case "hugeBytes":
-                return "x" * int(script.value)
+                return "x" * min(int(script.value), MAX_MCP_MESSAGE_BYTES)  # more would be refused alike
             case "nonJson":
                 return object()
             case _:

@@ -653,6 +653,14 @@ async def test_lists_in_paths_and_headers_are_joined_by_commas(call):
 
 
 @requirement("openapi:operation:request")
+async def test_of_several_media_types_plain_json_is_sent(call):
+    offered = {"content": {"application/x-www-form-urlencoded": {}, "text/json": {}, "application/json": {}}}
+    _, asked, _ = await call("/pets", {"body": [1]}, "post", requestBody=offered)
+
+    assert (asked.headers["content-type"], asked.body) == ("application/json", "[1]")
+
+
+@requirement("openapi:operation:request")
 async def test_a_parameter_of_the_path_is_filled_in_whatever_its_property_is_called(call):
     parameters = [parameter("id"), parameter("id", "path")]
     _, asked, _ = await call("/pets/{id}/all", {"id": "of the query", "path_id": "p"}, parameters=parameters)
@@ -666,6 +674,8 @@ async def test_a_parameter_of_the_path_is_filled_in_whatever_its_property_is_cal
     [
         ("application/merge-patch+json", {"a": None}, "application/merge-patch+json", '{"a": null}'),
         ("*/*", [1, "é"], "application/json", '[1, "é"]'),
+        ("application/*+json", [1], "application/json", "[1]"),
+        ("text/json; charset=utf-8", [1], "text/json", "[1]"),
         (
             "application/x-www-form-urlencoded",
             {"a": "x y", "b": [1, 2]},

@@ -215,6 +215,12 @@ async def test_a_scripted_tool_plays_its_error_and_its_non_json():
     assert type(await ScriptedTool(Script("nonJson", True))({}, CONTEXT)) is object
 
 
+async def test_a_scripted_tool_is_never_larger_than_a_machine_can_bear(monkeypatch):
+    monkeypatch.setattr("codemode.tools.scripted.MAX_MCP_MESSAGE_BYTES", 10)
+
+    assert await ScriptedTool(Script("hugeBytes", 10**12))({}, CONTEXT) == "x" * 10
+
+
 @requirement("tools:scripted:fail-nth")
 async def test_a_scripted_tool_fails_at_one_call():
     tool = ScriptedTool(Script("value", 1, fail_nth=2))
