@@ -22,6 +22,7 @@ from codemode.core.errors import (
 )
 from codemode.core.limits import MAX_ERROR_BYTES
 from codemode.core.types import Json, Language
+from codemode.sandbox.difference import Difference
 from codemode.sandbox.engine import (
     EVAL_ASYNC,
     EVAL_COMPILE_ONLY,
@@ -56,11 +57,12 @@ _BRIDGE_ERRORS: dict[str, type[CodeModeError]] = {
 
 
 class Engine(NamedTuple):
-    """What every cell of a worker shares: compiled code, boot image, its copies, parsers, build digest."""
+    """What every cell of a worker shares: compiled code, boot image, its copies, what compares with it, parsers."""
 
     machine: Machine
     image: Image
     stock: Stock
+    difference: Difference
     toolchain: Toolchain
     build: str
 
@@ -136,13 +138,16 @@ class Cell:
             SnapshotRestore: The snapshot is damaged or of another build.
             MemoryLimit: It holds more than the run may have.
         """
-        changes, head = parse_snapshot(engine.build, engine.image.pieces, data, memory_limit_bytes)
+        changes, head = parse_snapshot(engine.build, data, memory_limit_bytes)
         vm = engine.stock.take(memory_limit_bytes)
         try:
-            vm.become(changes, Registers(*head["registers"]))
+            vm.become(changes, engine.difference, Registers(*head["registers"]))
         except (MemoryError, TrapError) as error:
             vm.close()
             raise SnapshotRestore(f"the snapshot's memory cannot be restored: {error}") from error
+        except SnapshotRestore:
+            vm.close()
+            raise
         vm.rejections = {identity: Rejection(promise, reason) for identity, promise, reason in head["rejections"]}
         cell = cls(engine, vm)
         cell._prepared = Prepared("", *head["prepared"])
@@ -210,7 +215,8 @@ class Cell:
             "rejections": [(identity, *rejection) for identity, rejection in vm.rejections.items()],
             "prepared": self._prepared[1:],  # the script itself has run
         }
-        return encode_snapshot(self._engine.build, self._engine.image.pieces, vm.memory(), head, max_bytes)
+        find = vm.changed(self._engine.difference)
+        return encode_snapshot(self._engine.build, vm.memory_bytes(), find, head, max_bytes)
 
     def close(self) -> None:
         """Free the VM."""

@@ -7,11 +7,14 @@ engine's own interrupt.
 """
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from codemode.core.limits import GUEST_STACK_BYTES, STORE_HEADROOM_BYTES
+from codemode.sandbox.difference import Difference
 from codemode.sandbox.image import Image, scrub
-from codemode.sandbox.snapshot import PIECE_BYTES, Changes, Memory
+from codemode.sandbox.snapshot import Changes
 from codemode.sandbox.wasm import Instance, Machine
 
 EVAL_GLOBAL = 0
@@ -100,15 +103,16 @@ class Vm:
         self._enter_state(Registers(image.stack_pointer, image.runtime, image.context))
         self._undefined = self._wasm.qjs_get_undefined()
 
-    def become(self, changes: Changes, registers: Registers) -> None:
+    def become(self, changes: Changes, difference: Difference, registers: Registers) -> None:
         """Take over the memory of another VM of the same image; nothing may have run here.
 
         Raises:
             MemoryError: It is larger than the limit allows.
+            SnapshotRestore: The changes are not well formed.
         """
         self._instance.grow_to(changes.size)
-        for address, grain in changes.grains:
-            self._instance.write(address, grain)
+        for at, size, found in changes.pieces:
+            difference.put(self._instance, at, size, found)
         self._enter_state(registers)
 
     # ---- limits ----
@@ -266,10 +270,9 @@ class Vm:
         """Collect garbage and fill free memory with zeros, so that a snapshot holds only what lives."""
         scrub(self._instance, self.memory_limit_bytes + STORE_HEADROOM_BYTES)
 
-    def memory(self) -> Memory:
-        """Return the whole memory, to be read before anything runs again."""
-        size, read = self.memory_bytes(), self._instance.read
-        return Memory(size, (read(at, min(PIECE_BYTES, size - at)) for at in range(0, size, PIECE_BYTES)))
+    def changed(self, difference: Difference) -> Callable[[int, int], bytes]:
+        """Return what gives the difference from the image of the piece at an address, of a size."""
+        return partial(difference.find, self._instance)
 
     def memory_bytes(self) -> int:
         """Return how large the memory has grown; it never shrinks."""

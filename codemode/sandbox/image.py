@@ -24,10 +24,11 @@ from codemode.core.errors import RuntimeUnavailable
 from codemode.core.limits import GUEST_STACK_BYTES
 from codemode.sandbox.exports import Exports
 from codemode.sandbox.leftovers import PREFIXES, UNFINISHED, note_use
-from codemode.sandbox.snapshot import Base, split
-from codemode.sandbox.wasm import Instance, Machine, TrapError, native_library
+from codemode.sandbox.wasm import Instance, Machine, NoGuest, TrapError, native_library
 
-_FORMAT = "1"  # raise it when the layout of an image or of a snapshot changes
+_ENGINE = "quickjs.wasm"
+_OURS = ("prelude.js", "difference.wat")  # files of `guest` that are shipped as they are
+_FORMAT = "2"  # raise it when the layout of an image or of a snapshot changes
 _BUILD_MEMORY_BYTES = 128 << 20
 _DIGEST_BYTES = 32
 _PAGE_BYTES = 4096
@@ -41,7 +42,7 @@ class Image(NamedTuple):
     """A VM at rest: its memory, registers and the handles of its entry points.
 
     `scratch` is the address of a buffer of ours: 64 bytes for numbers, then short texts.
-    `spans` are the parts of the memory that hold anything, as `nonzero_spans` gives them, and `pieces` all of it.
+    `spans` are the parts of the memory that hold anything, as `nonzero_spans` gives them.
     """
 
     memory: bytes
@@ -51,7 +52,6 @@ class Image(NamedTuple):
     entries: tuple[int, ...]
     scratch: int
     spans: tuple[tuple[int, bytes], ...]
-    pieces: Base
 
     @property
     def text_at(self) -> int:
@@ -98,7 +98,7 @@ def load_asset(name: str) -> Asset:
         RuntimeUnavailable: It is missing or unreadable.
     """
     package = files("codemode.sandbox")
-    path = package / ("guest" if name == "prelude.js" else "assets") / name
+    path = package / ("guest" if name in _OURS else "assets") / name
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -115,29 +115,30 @@ class Workshop:
     def __init__(self, cache: Path | None) -> None:
         """Use this cache folder, or none at all."""
         self._cache = cache
-        self._wasm = load_asset("quickjs.wasm")
-        self._machine: Machine | None = None
+        self._wasm = load_asset(_ENGINE)
+        self._machines: dict[str, Machine] = {}
 
     @property
     def build(self) -> str:
-        """The digest that a snapshot must match: wasm, prelude and format."""
-        prelude = load_asset("prelude.js")
-        return hashlib.sha256(f"{self._wasm.digest} {prelude.digest} {_FORMAT}".encode()).hexdigest()
+        """The digest that a snapshot must match: wasm, prelude, what compares memories, and format."""
+        digests = (self._wasm.digest, *(load_asset(name).digest for name in _OURS), _FORMAT)
+        return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
-    def machine(self) -> Machine:
-        """Return the compiled engine.
+    def machine(self, name: str = _ENGINE) -> Machine:
+        """Return a compiled module, of the engine where no other is named.
 
         Raises:
-            RuntimeUnavailable: The engine's bytes are damaged.
+            RuntimeUnavailable: Its file is missing or damaged.
         """
-        if self._machine is None:
-            key = f"module-{self._key(self._wasm.digest)}"
+        if name not in self._machines:
+            asset = self._wasm if name == _ENGINE else load_asset(name)
+            key = f"module-{self._key(asset.digest)}"
             cached = self._read(key)
             loaded = None if cached is None else Machine.load(cached)
-            self._machine = loaded or Machine.compile(self._wasm.data)
+            self._machines[name] = loaded or Machine.compile(asset.data, name)
             if loaded is None:
-                self._write(key, self._machine.serialize())
-        return self._machine
+                self._write(key, self._machines[name].serialize())
+        return self._machines[name]
 
     def image(self, name: str, entries: str = "") -> Image:
         """Return the boot image of a script.
@@ -227,23 +228,13 @@ def _verified(mapped: mmap.mmap) -> bytes | None:
     return body if hashlib.sha256(body).digest() == digest else None
 
 
-class _Builder:
-    """The host of an instance that only evaluates our own scripts."""
-
-    def should_stop(self) -> bool:
-        return False
-
-    def note_rejection(self, promise: int, reason: int, handled: bool) -> None:
-        """Our scripts make no promises at start-up; nothing is kept."""
-
-
 def build_image(machine: Machine, script: bytes, entries: str = "") -> Image:
     """Boot an engine, evaluate the script and return the VM at rest.
 
     Raises:
         RuntimeUnavailable: The script does not evaluate to an array of entry points.
     """
-    instance = Instance(machine, _Builder(), _BUILD_MEMORY_BYTES)
+    instance = Instance(machine, NoGuest(), _BUILD_MEMORY_BYTES)
     wasm = instance.exports
     try:
         wasm._initialize()  # noqa: SLF001 the name that WASI gives it
@@ -268,7 +259,6 @@ def build_image(machine: Machine, script: bytes, entries: str = "") -> Image:
             entries=handles,
             scratch=scratch,
             spans=nonzero_spans(memory),
-            pieces=split(memory),
         )
     except TrapError as error:
         raise RuntimeUnavailable(f"the engine does not start ({error}); reinstall codemode") from error
@@ -321,7 +311,7 @@ def _collect_entries(wasm: Exports, array: int) -> tuple[int, ...]:
 
 
 def _encode_image(image: Image) -> bytes:
-    fields = image._asdict() | {"memory": None, "spans": None, "pieces": None}
+    fields = image._asdict() | {"memory": None, "spans": None}
     head = json.dumps(fields).encode()
     return _IMAGE_HEAD.pack(len(head)) + head + image.memory
 
@@ -332,4 +322,4 @@ def _parse_image(data: bytes) -> Image:
     fields = json.loads(data[_IMAGE_HEAD.size : start])
     memory = data[start:]
     fields |= {"entries": tuple(fields["entries"])}
-    return Image(**fields | {"memory": memory, "spans": nonzero_spans(memory), "pieces": split(memory)})
+    return Image(**fields | {"memory": memory, "spans": nonzero_spans(memory)})

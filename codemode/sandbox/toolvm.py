@@ -53,7 +53,7 @@ class ToolVm:
         finally:
             vm.rest()
             self._asked = vm
-            if vm.memory().size > len(vm.image.memory):  # the cell may need what it took
+            if vm.memory_bytes() > len(vm.image.memory):  # the cell may need what it took
                 self._free_asked()
 
     def _free_asked(self) -> None:

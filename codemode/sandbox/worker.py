@@ -31,6 +31,7 @@ from codemode.core.protocol import (
 )
 from codemode.core.types import Json
 from codemode.sandbox.cell import Cell, Engine, Program, Scope
+from codemode.sandbox.difference import Difference
 from codemode.sandbox.engine import OutOfMemory, Stock, TurnInterrupted
 from codemode.sandbox.image import Workshop
 from codemode.sandbox.lockdown import lock_down
@@ -197,7 +198,8 @@ def build_engine(cache: Path | None) -> Engine:
     """
     workshop = Workshop(cache)
     machine, image = workshop.machine(), workshop.image("prelude.js")
-    return Engine(machine, image, Stock(machine, image), build_toolchain(workshop), workshop.build)
+    difference = Difference(workshop.machine("difference.wat"), image.memory)
+    return Engine(machine, image, Stock(machine, image), difference, build_toolchain(workshop), workshop.build)
 
 
 def serve(cache: Path | None) -> None:

@@ -127,7 +127,7 @@ def test_what_a_question_grew_to_is_given_back_at_once(
     close = Vm.close
 
     def watched(vm: Vm) -> None:
-        closed.append(vm.memory().size)
+        closed.append(vm.memory_bytes())
         close(vm)
 
     monkeypatch.setattr(Vm, "close", watched)
