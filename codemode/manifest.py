@@ -119,6 +119,8 @@ def find_manifest(start: Path, environment: Mapping[str, str] = os.environ) -> P
 def is_recording(path: Path) -> bool:
     """Say whether the file that stands for a manifest is a recording of nested calls; no TOML begins so."""
     try:
+        if not path.is_file():  # a pipe can be read only once
+            return False
         with path.open("rb") as file:
             return file.read(len(_RECORDING)) == _RECORDING
     except OSError:
@@ -165,6 +167,8 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise InvalidConfig(f"there is no manifest {path}; name another, or codemode init writes one.") from error
+    except IsADirectoryError as error:
+        raise InvalidConfig(f"{path} is a folder; name a manifest in it, such as {path / FILE_NAME}.") from error
     except OSError as error:
         raise InvalidConfig(f"cannot read the manifest {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:

@@ -4,15 +4,17 @@
 file is whole whenever a result is told.
 """
 
+import asyncio
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from codemode.catalog import Catalog
-from codemode.core.errors import InvalidConfig, InvalidInput, NestedToolFailed, RuntimeUnavailable
+from codemode.core.errors import CodeModeError, InvalidConfig, InvalidInput, NestedToolFailed, RuntimeUnavailable
 from codemode.core.events import Event, RunEnded, WaitStarted
 from codemode.core.redact import Redactor
 from codemode.core.types import PATH_SEPARATOR, Json, RunContext, ToolSpec
@@ -55,6 +57,8 @@ class Recorder(Executor):
         self._runs: dict[str, int] = {}
         self._is_told = False
         self._goes_on = False  # with what other processes wrote of the same run
+        if path.exists() and not path.is_file():  # a folder, or a device, which the file would replace
+            raise InvalidConfig(f"cannot write the recording {path}: it is no file; give the name of one")
         if is_recording(path):
             load_recording(path)
         try:
@@ -117,13 +121,13 @@ class Recorder(Executor):
     def heed(self, event: Event) -> None:
         """Write the file when a result is told; a `wait` goes on with what the file held before.
 
-        Contract: recording:record:waits
+        Contract: recording:record:waits, recording:record:no-harm
         """
         if isinstance(event, WaitStarted) and not self._runs:
             self._goes_on = True
         self.number(event.run_id)
         if isinstance(event, RunEnded):
-            self.save()
+            self._save_or_say()
             self._is_told = self._goes_on = True
 
     def save(self) -> None:
@@ -144,9 +148,18 @@ class Recorder(Executor):
             text = "".join(json.dumps(self._redactor.value(row), ensure_ascii=False) + "\n" for row in rows)
             draft = self._draft(text)
             try:
-                draft.replace(self._path)
+                if self._path.exists():
+                    shutil.copymode(self._path, draft)
+                draft.replace(self._path.resolve())
             except OSError as error:
                 raise self._unwritable(error) from error
+
+    def _save_or_say(self) -> None:
+        """Write the file; where that fails, the run has ended all the same, and whoever watches the loop is told."""
+        try:
+            self.save()
+        except CodeModeError as error:
+            asyncio.get_running_loop().call_exception_handler({"message": error.message})
 
     def _together(self) -> _Heard:
         """Return what was heard here, with what is only in the file; it may be of a process that knew fewer secrets."""
@@ -178,7 +191,7 @@ class Recorder(Executor):
         call = RecordedCall(int(context.call_id or 0), tool.id, given, **came)
         self._heard.calls.append((self.number(context.run_id), call))
         if self._is_told:  # it settled after its run's result: nobody writes it later
-            self.save()
+            self._save_or_say()
 
 
 @contextmanager

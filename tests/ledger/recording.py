@@ -20,6 +20,10 @@ REQUIREMENTS = {
         "A replayed cell reaches the namespaces of plugins as it did, without the plugins and as strictly.",
     ),
     "recording:record:waits": ("ours", "A wait goes on with the recording of its run."),
+    "recording:record:no-harm": (
+        "ours",
+        "Where the file cannot be written at the end of a run, that is said, and the run keeps its result.",
+    ),
     "recording:record:together": ("ours", "What several processes hear of one run is all in its recording."),
     "recording:replay:servers": (
         "contract 12",

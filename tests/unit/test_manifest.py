@@ -140,7 +140,7 @@ def test_a_folder_called_like_the_manifest_is_none(tmp_path):
 def test_a_missing_file_and_a_folder_are_said_plainly(tmp_path):
     with pytest.raises(InvalidConfig, match=r"there is no manifest .*/none\.toml; .* codemode init writes one"):
         load_manifest(tmp_path / "none.toml")
-    with pytest.raises(InvalidConfig, match=r"cannot read the manifest .*: Is a directory"):
+    with pytest.raises(InvalidConfig, match=r"is a folder; name a manifest in it, such as"):
         load_manifest(tmp_path)
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -234,6 +236,41 @@ async def test_a_file_that_cannot_be_written_is_told_before_anything_runs(tmp_pa
     with pytest.raises(InvalidConfig, match=r"cannot write the recording .*No such file"):
         await CodeMode(tools=[one], record=tmp_path / "missing" / "calls.jsonl").__aenter__()
     assert one.calls == []
+
+
+async def test_a_recording_replaces_no_folder_and_no_device(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (tmp_path, pipe):
+        with pytest.raises(InvalidConfig, match=f"cannot write the recording {path}: it is no file"):
+            await CodeMode(tools=[MockTool("one")], record=path).__aenter__()
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+async def test_a_recording_that_is_written_again_keeps_its_mode_and_the_link_to_it(tmp_path: Path) -> None:
+    file, link = tmp_path / "calls.jsonl", tmp_path / "link.jsonl"
+    file.touch(0o600)
+    link.symlink_to(file)
+    async with CodeMode(tools=[MockTool("one", returns=1)], record=link) as code_mode:
+        value_of(await code_mode.exec("return await tools.one()"))
+
+    assert link.is_symlink()
+    assert [call["value"] for call in calls_of(file)] == [1]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@requirement("recording:record:no-harm")
+async def test_a_run_keeps_its_result_where_the_recording_cannot_be_written_any_more(tmp_path: Path) -> None:
+    said: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: said.append(about["message"]))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    away = MockTool("away", returns=lambda _: folder.rmdir())
+    async with CodeMode(tools=[away], record=folder / "calls.jsonl") as code_mode:
+        result = await code_mode.exec("await tools.away(); return 1")
+
+    assert value_of(result) == 1
+    assert said == [f"cannot write the recording {folder / 'calls.jsonl'}: No such file or directory"]
 
 
 def test_a_disk_that_takes_nothing_any_more_is_told(tmp_path: Path) -> None:
