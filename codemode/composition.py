@@ -234,11 +234,11 @@ def _add_prompts(box: Toolbox) -> Toolbox:
 
 
 def _open_servers(onlooker: "Onlooker | None") -> "SharedServers":
-    from codemode.mcp.shared import Onlooker, SharedServers
+    from codemode.mcp.shared import NOBODY, SharedServers
     from codemode.mcp.signin import SignIn
 
-    invite, look = onlooker or Onlooker()
-    return SharedServers(sign_in=SignIn(state_dir() / "mcp", invite), look=look)
+    onlooker = onlooker or NOBODY
+    return SharedServers(sign_in=SignIn(state_dir() / "mcp", onlooker.invite), onlooker=onlooker)
 
 
 def _gather_servers(manifest: Manifest) -> "ServerSet | None":

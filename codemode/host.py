@@ -167,12 +167,12 @@ class Errand:
             record=Path(request["record"]) if request.get("record") else None,
         )
         invite = _invite if request.get("person") and setup.may_ask else None
-        onlooker = Onlooker(invite, self._front_end.tell_of_server)
+        onlooker = Onlooker(invite, self._front_end.tell_of_server, _warn)
         box = await stack.enter_async_context(
             open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh, onlooker=onlooker)
         )
         for warning in box.warnings:
-            sys.stderr.write(f"codemode: {warning}\n")
+            _warn(warning)
         self._session = await stack.enter_async_context(session_over(box, setup, pool, store))
         self._session.listen(self._front_end.tell)
         return self._session
@@ -207,6 +207,10 @@ def _invite(server: str, url: str) -> None:
     from codemode.mcp.signin import invite  # few runs have to
 
     invite(server, url, lambda text: _tell(f"{text}\n"))
+
+
+def _warn(warning: str) -> None:
+    _tell(f"codemode: {warning}\n")
 
 
 def _tell(text: str) -> None:

@@ -95,6 +95,8 @@ class _Conversation:
                     raise self._died()
                 message: dict[str, Any] = json.loads(line)
                 if "progress" not in message:
+                    while self._has_words() and self._pass_on():
+                        pass
                     return message
                 self._follow(message["progress"])
         finally:
@@ -132,6 +134,10 @@ class _Conversation:
                 self._received += data
         line, _, self._received = self._received.partition(b"\n")
         return line
+
+    def _has_words(self) -> bool:
+        """Say whether the host wrote to its stderr what was not read yet, as it may just before it answers."""
+        return bool(select.select([self._host.stderr], [], [], 0)[0])
 
     def _pass_on(self) -> bool:
         data = os.read(self._host.stderr, _READ_BYTES)

@@ -18,6 +18,7 @@ from codemode.mcp.failures import ServerFailure, ServerUnavailable
 from codemode.mcp.guard import Guard
 from codemode.mcp.listings import Listing, ListingCache
 from codemode.mcp.servers import ServerSpec
+from codemode.mcp.shared import Onlooker
 from codemode.mcp.signin import SignIn
 
 _CLOSING_LIST_S = 1.0  # for one last look at a list that changed, before its server is closed
@@ -34,7 +35,7 @@ class Grounds(NamedTuple):
     cache: ListingCache
     guard: Guard
     sign_in: SignIn
-    look: Look
+    onlooker: Onlooker
 
 
 class Everyone(Redactor):
@@ -96,7 +97,7 @@ class Server:
         self._spec = spec
         self._grounds = grounds
         self._fingerprint = spec.fingerprint(environment)
-        self._around = Surroundings(environment, self.everyone, grounds.guard, self.warnings.append, grounds.sign_in)
+        self._around = Surroundings(environment, self.everyone, grounds.guard, self._warn, grounds.sign_in)
         self._connection: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
         self._asking = asyncio.Lock()
@@ -152,9 +153,18 @@ class Server:
             await asyncio.gather(self._opening, return_exceptions=True)
         await self._part()
 
+    def _warn(self, warning: str) -> None:
+        """Keep a warning for the listing that is under way; none will tell it where a call brings it up.
+
+        Contract: mcp:warnings:told
+        """
+        self.warnings.append(warning)
+        if not self._asking.locked():
+            self._grounds.onlooker.warn(warning)
+
     @contextmanager
     def _looked_on(self) -> Iterator[None]:
-        look, name = self._grounds.look, self._spec.name
+        look, name = self._grounds.onlooker.look, self._spec.name
         look(name, "asked")
         try:
             yield

@@ -19,19 +19,24 @@ if TYPE_CHECKING:
     from codemode.mcp.signin import Invite, SignIn
 
 
-def _look_away(_server: str, _state: str) -> None:
+def _look_away(*_told: str) -> None:
     """Nobody looks on."""
 
 
 class Onlooker(NamedTuple):
-    """A person who is there while servers are connected.
+    """A person who is there while servers are used.
 
     invite: Asks them to sign in at a server; None where nobody can.
-    look: Hears which servers are being asked.
+    look: Hears which servers are being asked for their tools.
+    warn: Hears what they should know of a server, where no listing tells it: it comes up in a call.
     """
 
     invite: "Invite | None" = None
     look: "Look" = _look_away
+    warn: Callable[[str], None] = _look_away
+
+
+NOBODY = Onlooker()
 
 
 class SharedServers:
@@ -43,7 +48,7 @@ class SharedServers:
         environment: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.time,
         sign_in: "SignIn | None" = None,
-        look: "Look" = _look_away,
+        onlooker: Onlooker = NOBODY,
     ) -> None:
         """Begin without any.
 
@@ -53,13 +58,13 @@ class SharedServers:
             clock: Unix seconds.
             sign_in: Where tokens lie, and who may be asked to sign in; the user's own folder and nobody
                 when left out.
-            look: Hears which servers are being asked.
+            onlooker: Hears what goes on; `sign_in` asks.
         """
         self._cache_dir = cache_dir
         self._environment = environment
         self.clock = clock
         self._sign_in = sign_in
-        self._look = look
+        self._onlooker = onlooker
         self._grounds: Grounds | None = None
         self._servers: dict[str, Server] = {}
         self._unclosed = 0
@@ -118,5 +123,5 @@ class SharedServers:
 
             sign_in = self._sign_in or SignIn(state_dir() / "mcp")
             cache = ListingCache(self._cache_dir)
-            self._grounds = Grounds(self.clock, cache, Guard(), sign_in, self._look)
+            self._grounds = Grounds(self.clock, cache, Guard(), sign_in, self._onlooker)
         return self._grounds

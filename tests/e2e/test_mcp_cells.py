@@ -140,10 +140,10 @@ async def test_a_cell_reads_the_declarations_without_a_nested_call(tmp_path: Pat
     assert result["telemetry"]["callCount"] == 0
 
 
-@requirement("cli:progress:servers")
+@requirement("cli:progress:servers", "mcp:warnings:told")
 def test_a_person_hears_which_servers_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By way of the host for a run, which tells it in words too; directly for a listing."""
-    manifest = _manifest(tmp_path, odd=_fixture("odd.py", "exits_at_start"), shelf=_fixture("shelf.py"))
+    """By way of the host for a run, which tells it in words too, and what comes up in calls; directly for a listing."""
+    manifest = _manifest(tmp_path, odd=_fixture("odd.py", "exits_at_start"), asks=_fixture("odd.py", "asks_back"))
     heard: set[tuple[str, str]] = set()
     monkeypatch.setattr(Progress, "look", lambda _, server, state: heard.add((server, state)))
     monkeypatch.setenv("CODEMODE_STATE_DIR", str(tmp_path / "state"))
@@ -153,9 +153,11 @@ def test_a_person_hears_which_servers_are_asked(tmp_path: Path, monkeypatch: pyt
     load_toolbox(terminal, str(manifest), refresh=True)
     listed = set(heard)
     heard.clear()
-    request = {"op": "exec", "input": {"code": "1"}, "manifest": str(manifest), "refresh": True, "limits": {}}
-    drive(terminal, request | {"session": "default", "noInput": True}, Cell("1", "cell.js", None), Go(False, False))
+    request = {"op": "exec", "input": {"code": "await MCP.asks.ask()"}, "manifest": str(manifest), "refresh": True}
+    request |= {"limits": {"timeout_ms": 60_000}, "session": "default", "noInput": True}
+    drive(terminal, request, Cell("", "cell.js", None), Go(False, False))
 
-    states = {("odd", "asked"), ("odd", "failed"), ("shelf", "asked"), ("shelf", "answered")}
+    states = {("odd", "asked"), ("odd", "failed"), ("asks", "asked"), ("asks", "answered")}
     assert (listed, heard) == (states, states)
-    assert " MCP server shelf is asked for its tools" in err.getvalue()
+    assert " MCP server asks is asked for its tools" in err.getvalue()
+    assert 'codemode: MCP server "asks" asked for sampling/createMessage; it was declined' in err.getvalue()

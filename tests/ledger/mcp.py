@@ -95,6 +95,7 @@ REQUIREMENTS = {
         "An answer that is no JSON-RPC rejects its call at once; odd characters cost nothing.",
     ),
     "mcp:stdout:noise": ("contract 7", "Non-JSON lines on stdout are skipped with one warning that quotes the first."),
+    "mcp:warnings:told": ("ours", "What a server does amiss in a call is told while the run goes on, once."),
     "mcp:list:pages": ("contract 7", "tools/list is paged to the end; a repeated cursor or a page cap stops it."),
     "mcp:list:bounded": ("issue 4", "All pages of a list together are bounded by startTimeoutMs."),
     "mcp:tools:isolated": ("contract 7", "One bad tool or schema never removes its neighbours."),

@@ -1,6 +1,7 @@
 """The front end's end of a host's pipes, with a host that says back what it was told."""
 
 import os
+import select
 import signal
 
 import pytest
@@ -9,6 +10,7 @@ from codemode.cli import hostlink
 from codemode.core.errors import Internal
 from codemode.supervisor.spawn import spawn
 from tests.requirements import requirement
+from tests.support.processes import PATIENCE_S
 
 
 @requirement("host:front-end:ctrl-c")
@@ -40,3 +42,18 @@ def test_a_host_that_ends_without_an_answer_is_told_with_its_last_words() -> Non
         hostlink._Conversation(host, print, told.append).hold({})
 
     assert "".join(told) == "it hurts\n"
+
+
+def test_what_a_host_says_just_before_its_answer_is_not_lost() -> None:
+    """The answer is read together with a line before it; the words come in between."""
+    program = """read request; printf '{"progress": 1}\\n{"result": 2}\\n'; read go; echo late >&2; read end"""
+    host, told = spawn(["/bin/sh", "-c", program], {}), []
+    conversation = hostlink._Conversation(host, lambda _: speak(), told.append)
+
+    def speak() -> None:
+        conversation._send({})
+        assert select.select([host.stderr], [], [], PATIENCE_S)[0]
+
+    assert conversation.hold({}) == {"result": 2}
+    assert "".join(told) == "late\n"
+    os.waitpid(host.pid, 0)

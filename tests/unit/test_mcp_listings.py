@@ -11,7 +11,7 @@ import pytest
 from codemode.core.redact import Redactor
 from codemode.mcp.connections import McpServers
 from codemode.mcp.listings import Listing, ListingCache, cache_dir, list_tools
-from codemode.mcp.shared import SharedServers
+from codemode.mcp.shared import Onlooker, SharedServers
 from tests.requirements import requirement
 from tests.support.mcp import call, odd, servers_of, shelf
 
@@ -202,7 +202,7 @@ def test_neither_definitions_nor_a_cached_list_import_the_sdk(tmp_path: Path) ->
 async def test_an_onlooker_hears_which_servers_are_asked_and_what_became_of_each(tmp_path: Path) -> None:
     """A server whose list is known is not asked, so nothing is heard of it."""
     heard: list[tuple[str, str]] = []
-    shared = SharedServers(tmp_path, look=lambda server, state: heard.append((server, state)))
+    shared = SharedServers(tmp_path, onlooker=Onlooker(look=lambda *told: heard.append(told)))
     async with servers_of(shelf(), odd("exits_at_start"), cache=tmp_path, shared=shared) as servers:
         await servers.tools()
         asked, settled = heard[:2], sorted(heard[2:])
@@ -211,6 +211,23 @@ async def test_an_onlooker_hears_which_servers_are_asked_and_what_became_of_each
     assert asked == [("shelf", "asked"), ("odd", "asked")]
     assert settled == [("odd", "failed"), ("shelf", "answered")]
     assert len(heard) == 4
+
+
+@requirement("mcp:warnings:told", "mcp:stdout:noise")
+async def test_what_comes_up_in_a_call_is_told_the_onlooker_and_what_a_listing_tells_is_not(tmp_path: Path) -> None:
+    """Once: with a list from the cache the server is first started by a call, and no listing follows."""
+    heard: list[str] = []
+    for then in (0, 2):
+        shared = SharedServers(tmp_path, onlooker=Onlooker(warn=heard.append))
+        async with servers_of(odd("chats_on_stdout"), cache=tmp_path, shared=shared) as servers:
+            listed = await servers.tools()
+            for _ in range(then):
+                await call(servers, "odd.chat")
+        if not then:
+            assert (len(listed.warnings), heard) == (1, [])
+
+    (warning,) = heard
+    assert warning.endswith("they are skipped. First: Welcome to the chatty server!")
 
 
 async def test_disabled_servers_do_not_exist(tmp_path: Path) -> None:
