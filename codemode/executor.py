@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+from codemode.core.deadline import Late, finish_in_time, is_cancelled
 from codemode.core.errors import NestedToolFailed, words_of
 from codemode.core.events import CallProgress, CallSettled, CallStarted, Event
 from codemode.core.jsonsafe import NotJson, to_plain, to_text
-from codemode.core.limits import CALL_EXIT_MS, MAX_BRIDGE_BYTES, MAX_ERROR_BYTES
+from codemode.core.limits import MAX_BRIDGE_BYTES, MAX_ERROR_BYTES
 from codemode.core.redact import Redactor
 from codemode.core.types import Approval, Json, RunContext, ToolSpec
 from codemode.hooks import Hook, HookEvent, run_hooks
@@ -165,7 +166,7 @@ class Executor:
                 result = await _invoke_in_time(tool, tool.timeout_ms, checked, context)
             text, result_bytes = _bounded_text(result, tool)
         except asyncio.CancelledError as error:
-            if _is_cancelled():
+            if is_cancelled():
                 self._settle(context, "interrupted", error="the call was cancelled")
                 raise
             raise self._failed(tool, context, NestedToolFailed(f"{tool.id} cancelled itself.")) from error
@@ -206,26 +207,10 @@ class Executor:
 
 
 async def _invoke_in_time(tool: ToolSpec, timeout_ms: int, checked: dict[str, Json], context: RunContext) -> Json:
-    """Return a tool's result; one that is late is cancelled, and left alone if it does not heed that soon.
-
-    Contract: executor:timeout:named, executor:timeout:unheeded
-    """
-    calling = asyncio.ensure_future(tool.invoke(checked, context))
     try:
-        done, _ = await asyncio.wait({calling}, timeout=timeout_ms / 1000)
-        if done:
-            return calling.result()
-    finally:
-        if not calling.done():
-            calling.cancel()
-            calling.add_done_callback(_pay_no_heed)
-            await asyncio.wait({calling}, timeout=CALL_EXIT_MS / 1000)
-    raise NestedToolFailed(f"{tool.id} did not answer within its timeoutMs of {timeout_ms} ms.")
-
-
-def _pay_no_heed(calling: "asyncio.Future[Json]") -> None:
-    if not calling.cancelled():
-        calling.exception()  # looked at, so that nothing is logged
+        return await finish_in_time(tool.invoke(checked, context), timeout_ms)
+    except Late as error:
+        raise NestedToolFailed(f"{tool.id} did not answer within its timeoutMs of {timeout_ms} ms.") from error
 
 
 def _plain_input(tool: ToolSpec, given: Json) -> Json:
@@ -237,12 +222,6 @@ def _plain_input(tool: ToolSpec, given: Json) -> Json:
         return to_plain(given)
     except NotJson as error:
         raise NestedToolFailed(f"the input of {tool.id} is no JSON: {error}", tool.id) from error
-
-
-def _is_cancelled() -> bool:
-    """Say whether the call itself was cancelled, rather than something that its tool awaited."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
 
 
 def _bounded_text(result: Json, tool: ToolSpec) -> tuple[str, int]:

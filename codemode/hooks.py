@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
+from codemode.core.deadline import Late, finish_in_time, is_cancelled
 from codemode.core.errors import words_of
 from codemode.core.limits import HOOK_TIMEOUT_MS
 from codemode.core.tables import shown
@@ -86,10 +87,13 @@ async def run_hooks(hooks: Sequence[Hook], event: HookEvent) -> HookDecision:
     asked: str | None = None
     for hook in hooks:
         try:
-            async with asyncio.timeout(hook.timeout_ms / 1000):
-                answer = await hook.run(event.to_json())
-        except TimeoutError:
+            answer = await finish_in_time(hook.run(event.to_json()), hook.timeout_ms)
+        except Late:
             return HookDecision(event.input, f"the hook {hook.name} did not answer within {hook.timeout_ms} ms")
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            return HookDecision(event.input, f"the hook {hook.name} cancelled itself")
         except Exception as error:  # noqa: BLE001  # whatever a guard fails with, the door stays shut
             return HookDecision(event.input, f"the hook {hook.name} failed: {words_of(error)}")
         decision = _read_answer(hook.name, answer, event.input)

@@ -6,13 +6,15 @@ resolved from the host's own table and runs as any tool does. `plugins` register
 live run opens them, `bridge` resolves their calls.
 """
 
+import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from codemode.catalog import Catalog
-from codemode.core.errors import InvalidConfig, InvalidInput
+from codemode.core.deadline import is_cancelled
+from codemode.core.errors import InvalidConfig, InvalidInput, type_and_words_of
 from codemode.core.jsonsafe import NotJson, adapt, clean_text
 from codemode.core.limits import MAX_BRIDGE_BYTES, MAX_JSON_DEPTH
 from codemode.core.names import GUEST_GLOBALS, UNSAFE_SEGMENTS, build_tool_id, is_identifier
@@ -190,8 +192,12 @@ async def _open(namespace: Namespace, tools: Mapping[str, ToolSpec], context: Ru
     try:
         given: Any = namespace.create_scope(context)
         scope = await given if inspect.isawaitable(given) else given
+    except asyncio.CancelledError:
+        if is_cancelled():
+            raise
+        namespace.fail("create_scope cancelled itself.")
     except Exception as error:  # noqa: BLE001  # whatever a plugin fails with, its namespace cannot be opened
-        namespace.fail(f"create_scope failed: {type(error).__name__}: {error}.")
+        namespace.fail(f"create_scope failed: {type_and_words_of(error)}.")
     if not isinstance(scope, Mapping):
         namespace.fail(f"create_scope gave a {type(scope).__name__}; allowed is an object, as a dict.")
     serialiser = _Serialiser(namespace)
@@ -305,7 +311,7 @@ def _to_input(path: str, mapper: Mapper | None) -> Callable[[list[Json]], Json]:
             return adapt(mapper(arguments))
         except Exception as error:  # a plugin's mapper on a cell's arguments: anything may happen
             called = path.replace(PATH_SEPARATOR, ".")
-            raise InvalidInput(f"{called} cannot take these arguments: {type(error).__name__}: {error}") from error
+            raise InvalidInput(f"{called} cannot take these arguments: {type_and_words_of(error)}") from error
 
     return to_input
 

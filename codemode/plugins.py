@@ -26,7 +26,7 @@ from itertools import chain
 from types import ModuleType
 from typing import Any, NamedTuple, NotRequired, Required, TypedDict, Unpack
 
-from codemode.core.errors import InvalidConfig
+from codemode.core.errors import InvalidConfig, type_and_words_of
 from codemode.core.names import build_tool_id, did_you_mean
 from codemode.core.tables import Field, Where, check_table, shown
 from codemode.core.types import Approval, Json, RunContext
@@ -208,7 +208,7 @@ class Plugins:
         except InvalidConfig:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001  # a plugin's own code may fail with anything
-            entry.where.fail(f"register of the plugin {entry.id} failed: {type(error).__name__}: {error}.")
+            entry.where.fail(f"register of the plugin {entry.id} failed: {type_and_words_of(error)}.")
         if inspect.iscoroutine(answer):
             answer.close()
             entry.where.fail(f"register of the plugin {entry.id} is asynchronous; it must be a plain function.")
@@ -262,7 +262,7 @@ def _load_entry_point(name: str, where: Where) -> Any:
     try:
         return point.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a package may fail with anything while it is imported
-        where.fail(f"cannot load {point.value}: {type(error).__name__}: {error}.")
+        where.fail(f"cannot load {point.value}: {type_and_words_of(error)}.")
 
 
 def _read_tool(plugin_id: str, given: dict[str, Any], where: Where) -> ToolEntry:

@@ -203,11 +203,20 @@ def words_of(error: BaseException) -> str:
     """
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(dict.fromkeys(map(words_of, error.exceptions)))
-    name = type(error).__name__
-    try:
-        said = str(error).strip()
-    except Exception:  # noqa: BLE001  # its own text is broken, which is no reason to lose its type
-        said = ""
+    said = _said_by(error)
     if not said:
-        return f"it failed with {name}, without a message"
-    return f"{name}: {said}" if isinstance(error, KeyError) else said
+        return f"it failed with {type(error).__name__}, without a message"
+    return type_and_words_of(error) if isinstance(error, KeyError) else said
+
+
+def type_and_words_of(error: BaseException) -> str:
+    """Return the type of an exception and what it says, as `ValueError: no order 7`."""
+    name, said = type(error).__name__, _said_by(error)
+    return f"{name}: {said}" if said else name
+
+
+def _said_by(error: BaseException) -> str:
+    try:
+        return str(error).strip()
+    except Exception:  # noqa: BLE001  # its own text is broken, which is no reason to lose its type
+        return ""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from codemode.core.errors import type_and_words_of
 from codemode.core.names import did_you_mean
 from codemode.core.tables import Where
 from codemode.core.types import Json, RunContext
@@ -160,7 +161,7 @@ def import_module(name: str, folder: Path, where: Where) -> Any:
     try:
         module = importlib.import_module(name)
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a module may fail with anything while it is imported
-        where.fail(f"cannot import {name}: {type(error).__name__}: {error}.")
+        where.fail(f"cannot import {name}: {type_and_words_of(error)}.")
     origin = getattr(sys.modules[top].__spec__, "origin", None)
     if local is not None and local.origin is not None and origin != local.origin:
         where.fail(f"{top} is the name of another module that came first; rename {top} beside the manifest.")

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from codemode.core.errors import NestedToolFailed
+from codemode.core.errors import NestedToolFailed, type_and_words_of
 from codemode.core.limits import MAX_TOOL_THREADS
 
 
@@ -93,4 +93,4 @@ def _carry_out(job: _Job) -> tuple[Any, BaseException | None]:
 
 def told_as_failure(error: BaseException) -> RuntimeError:
     """Return an ordinary exception for one that would end more than the tool that raised it."""
-    return RuntimeError(f"the tool raised {type(error).__name__}: {error}")
+    return RuntimeError(f"it raised {type_and_words_of(error)}")

@@ -188,7 +188,7 @@ async def test_a_call_that_passes_its_timeout_rejects_and_names_it():
 
 @requirement("executor:timeout:unheeded")
 async def test_a_tool_that_will_not_end_at_its_timeout_is_left_alone(monkeypatch):
-    monkeypatch.setattr("codemode.executor.CALL_EXIT_MS", 20)
+    monkeypatch.setattr("codemode.core.deadline.CALL_EXIT_MS", 20)
     release, ended = asyncio.Event(), asyncio.Event()
 
     async def stubborn(given, context):

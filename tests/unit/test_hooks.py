@@ -1,6 +1,7 @@
 """What hooks may say about a call."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -88,6 +89,56 @@ async def test_a_hook_that_hangs_blocks():
     hook = Hook("hook[0]", lambda event: asyncio.Event().wait(), timeout_ms=20)
 
     assert (await run_hooks([hook], EVENT)).blocked == "the hook hook[0] did not answer within 20 ms"
+
+
+@requirement("hooks:failures:block")
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), TimeoutError("the guard's own"), KeyError("x")])
+async def test_a_hook_that_ends_in_another_way_blocks(error):
+    async def end(event):
+        raise error
+
+    blocked = (await run_hooks([Hook("hook[0]", end)], EVENT)).blocked
+
+    assert blocked in {
+        "the hook hook[0] cancelled itself",
+        "the hook hook[0] failed: the guard's own",
+        "the hook hook[0] failed: KeyError: 'x'",
+    }
+
+
+async def test_a_hook_is_cancelled_with_its_call():
+    began, ended = asyncio.Event(), []
+
+    async def wait(event):
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    task = asyncio.create_task(run_hooks([Hook("hook[0]", wait)], EVENT))
+    await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert ended == [True]
+
+
+@requirement("hooks:failures:block", "executor:timeout:unheeded")
+async def test_a_hook_that_will_not_end_at_its_timeout_blocks_all_the_same(monkeypatch):
+    monkeypatch.setattr("codemode.core.deadline.CALL_EXIT_MS", 20)
+    release = asyncio.Event()
+
+    async def stubborn(event):
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+
+    decision = await run_hooks([Hook("hook[0]", stubborn, timeout_ms=20)], EVENT)
+    release.set()
+
+    assert decision.blocked == "the hook hook[0] did not answer within 20 ms"
 
 
 @requirement("hooks:event:context")

@@ -279,7 +279,11 @@ async def test_a_scope_that_fails_says_whose_it_is():
     def broken(ctx: RunContext) -> dict:
         raise LookupError("no repository here")
 
+    async def cancelled(ctx: RunContext) -> dict:
+        raise asyncio.CancelledError
+
     assert await refusal(broken) == "create_scope failed: LookupError: no repository here."
+    assert await refusal(cancelled) == "create_scope cancelled itself."
 
 
 @requirement("namespaces:scope:context")

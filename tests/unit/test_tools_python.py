@@ -181,13 +181,13 @@ async def test_a_target_that_cannot_be_used_is_one_sentence(write, source, funct
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("import sys\ndef run(): sys.exit(3)", "the tool raised SystemExit: 3"),
-        ("def run(): raise StopIteration('x')", "the tool raised StopIteration: x"),
-        ("import sys\nasync def run(): sys.exit(3)", "the tool raised SystemExit: 3"),
-        ("def run(): raise KeyboardInterrupt('x')", "the tool raised KeyboardInterrupt: x"),
-        ("def run(): raise GeneratorExit('x')", "the tool raised GeneratorExit: x"),
-        ("class Odd(BaseException): pass\ndef run(): raise Odd('x')", "the tool raised Odd: x"),
-        ("class Odd(BaseException): pass\nasync def run(): raise Odd('x')", "the tool raised Odd: x"),
+        ("import sys\ndef run(): sys.exit(3)", "it raised SystemExit: 3"),
+        ("def run(): raise StopIteration('x')", "it raised StopIteration: x"),
+        ("import sys\nasync def run(): sys.exit(3)", "it raised SystemExit: 3"),
+        ("def run(): raise KeyboardInterrupt('x')", "it raised KeyboardInterrupt: x"),
+        ("def run(): raise GeneratorExit('x')", "it raised GeneratorExit: x"),
+        ("class Odd(BaseException): pass\ndef run(): raise Odd('x')", "it raised Odd: x"),
+        ("class Odd(BaseException): pass\nasync def run(): raise Odd('x')", "it raised Odd: x"),
     ],
 )
 async def test_a_tool_that_exits_only_fails(write, source, message):
