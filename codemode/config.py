@@ -83,7 +83,8 @@ def decide_activation(enabled: bool, request: ModelRequest, allow: tuple[str, ..
     unmet = unmet_conditions(enabled, request, allow, tool_count)
     if unmet:
         return Activation(False, f"Code mode is off: {unmet[0]}.")
-    return Activation(True, f"Code mode is on: {tool_count} tools are behind exec and wait.")
+    tools = "1 tool is" if tool_count == 1 else f"{tool_count} tools are"
+    return Activation(True, f"Code mode is on: {tools} behind exec and wait.")
 
 
 def unmet_conditions(enabled: bool, request: ModelRequest, allow: tuple[str, ...], tool_count: int) -> list[str]:

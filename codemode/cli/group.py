@@ -10,7 +10,16 @@ from codemode.cli.overview import ROOMS, overview, paint
 
 
 class PaintedCommand(TyperCommand):
-    """A command whose help has headings that one sees."""
+    """A command whose help has headings that one sees, and whose refusals say whose they are."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; what typer's parser refuses has no context by itself."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            if getattr(error, "ctx", self) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
 
     def get_help(self, ctx: Any) -> str:
         """Return the help, painted where stdout is a terminal."""

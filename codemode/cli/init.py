@@ -34,6 +34,8 @@ def init(terminal: "Terminal", options: InitOptions) -> ExitStatus:
     from codemode.manifest import FILE_NAME
 
     terminal.json = options.json
+    if options.folder.exists() and not options.folder.is_dir():
+        raise InvalidInput(f'"{options.folder}" is no folder; give the name of one')
     texts = {
         options.folder / FILE_NAME: build_first_manifest(),
         options.folder / "checks" / "hello.js": FIRST_CELL,

@@ -120,6 +120,8 @@ def trace(terminal: "Terminal", options: TraceOptions) -> ExitStatus:
     from codemode.trajectory import fold, to_json, to_jsonl
 
     terminal.json = options.json
+    if options.json + options.jsonl + bool(options.html) > 1:
+        raise InvalidInput("--json, --jsonl and --html exclude each other; give one of them")
     with open_store() as store:
         run_id = options.run or choose_latest(store, options.session)
         try:

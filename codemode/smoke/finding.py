@@ -35,7 +35,7 @@ def gather_cases(paths: Iterable[str], manifest: Path | None, wanted: str = "") 
     kept = [case for case in cases if _is_wanted(case.name.lower(), wanted.lower())]
     if not kept:
         near = did_you_mean(wanted, [case.name for case in cases])
-        raise InvalidInput(f'none of the {len(cases)} cases has "{wanted}" in its name.{near}')
+        raise InvalidInput(f'no case has "{wanted}" in its name.{near}')
     return kept
 
 

@@ -144,6 +144,7 @@ def test_trace_shows_a_run_as_text_json_or_lines(codemode: Callable[..., Done], 
         "run",
         "call",
     ]
+    assert "give one of them" in codemode("trace", run_id, "--json", "--html", "run.html").json["error"]
 
 
 @requirement("cli:trace:tree", "cli:json:failed-result")

@@ -86,8 +86,11 @@ def test_init_makes_a_folder_and_says_what_could_be_imported(codemode: Codemode,
 
 def test_init_says_it_where_nothing_can_be_written(codemode: Codemode, folder: Path) -> None:
     (folder / "file").write_text("")
+    (folder / "shop").mkdir()
+    (folder / "shop" / "checks").write_text("")
 
-    assert codemode("init", "file").err.startswith("error [invalid_input]: file/codemode.toml cannot be written")
+    assert codemode("init", "file").err.startswith('error [invalid_input]: "file" is no folder')
+    assert codemode("init", "shop").err.startswith("error [invalid_input]: shop/checks/hello.js cannot be written")
 
 
 @requirement("importing:write:no-overwrite", "importing:report:complete")

@@ -283,6 +283,8 @@ def test_progress_says_nothing_in_a_pipe_or_when_quiet() -> None:
         (["run", "a.js", "b.js"], "unexpected extra argument"),
         (["catalog", "describe"], "Missing argument 'TOOL'"),
         (["catalog", "serach", "x"], "Did you mean 'search'?"),
+        (["wait", "--approve"], "codemode wait --help shows"),
+        (["catalog", "lint", "--provider"], "codemode catalog lint --help shows"),
     ],
 )
 def test_a_wrong_command_line_ends_with_status_2_and_one_layout(
