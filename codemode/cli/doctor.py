@@ -29,15 +29,19 @@ def doctor(terminal: "Terminal", options: DoctorOptions) -> ExitStatus:
     """
     from codemode.cli.checks.order import check_all
     from codemode.cli.listing import manifest_path
+    from codemode.cli.progress import Progress
     from codemode.cli.show import show_check
     from codemode.cli.versions import versions
+    from codemode.mcp.shared import Onlooker
 
     terminal.json = options.json
     checks = []
-    for check in check_all(manifest_path(terminal, options.manifest)):
-        checks.append(check)
-        if not terminal.json and not (terminal.quiet and check.state == "ok"):
-            show_check(terminal, check)
+    with Progress(terminal, "checking") as progress:
+        for check in check_all(manifest_path(terminal, options.manifest), Onlooker(look=progress.look)):
+            checks.append(check)
+            if not terminal.json and not (terminal.quiet and check.state == "ok"):
+                with progress.aside():
+                    show_check(terminal, check)
     counts = Counter(check.state for check in checks)
     if terminal.json:
         shown = [check.to_json() for check in checks]

@@ -82,12 +82,12 @@ class Progress:
 
         Contract: cli:progress:aside
         """
-        with self._aside():
+        with self.aside():
             self._terminal.pass_on(text)
 
     def complain(self, text: str) -> None:
         """Say what a person must read now, the line out of its way."""
-        with self._aside():
+        with self.aside():
             self._terminal.complain(text)
 
     def line(self) -> str:
@@ -100,7 +100,8 @@ class Progress:
         return f"{self._doing}, {duration((time.monotonic() - self._began) * 1000)}"
 
     @contextmanager
-    def _aside(self) -> Iterator[None]:
+    def aside(self) -> Iterator[None]:
+        """Keep the line out of the way of what is written meanwhile."""
         with self._lock:
             if self._live is not None:
                 self._live.stop()

@@ -20,6 +20,7 @@ from codemode.core.tables import Where
 from codemode.manifest import Manifest, load_manifest
 from codemode.mcp.connections import McpListing
 from codemode.mcp.failures import ServerFailure
+from codemode.mcp.shared import Onlooker
 from codemode.sandbox.probe import ATTEMPTS
 from codemode.store.audit import audit_store
 from codemode.store.sqlite import SqliteStore
@@ -581,6 +582,15 @@ def test_the_gate_names_the_first_reason_and_doctor_all_of_them() -> None:
     assert unmet_conditions(True, ModelRequest(), ("*",), 3) == []
     assert decide_activation(False, request, (), 0).reason == ("Code mode is off: tools.codeMode.enabled is not true.")
     assert decide_activation(True, ModelRequest(), ("*",), 3).active
+
+
+@requirement("cli:progress:servers")
+async def test_who_looks_on_hears_which_servers_are_asked(tmp_path: Path, state: Path) -> None:
+    heard: list[tuple[str, ...]] = []
+    (tmp_path / "codemode.toml").write_text('[mcp.servers.gone]\ncommand = "no-such-command-anywhere"\n')
+    await reach.check_catalog(tmp_path / "codemode.toml", Onlooker(look=lambda *told: heard.append(told)))
+
+    assert heard == [("gone", "asked"), ("gone", "failed")]
 
 
 # All together

@@ -11,10 +11,11 @@ from codemode.cli.checks.lockdown import check_attempts, probe
 from codemode.cli.checks.reach import check_catalog, check_manifest, check_tools
 from codemode.core.errors import CodeModeError
 from codemode.manifest import load_manifest
+from codemode.mcp.shared import NOBODY, Onlooker
 
 
-def check_all(manifest_path: Path | None) -> Iterator[Check]:
-    """Try everything.
+def check_all(manifest_path: Path | None, onlooker: Onlooker = NOBODY) -> Iterator[Check]:
+    """Try everything; the onlooker hears which servers are being asked.
 
     Contract: cli:doctor:checks
     """
@@ -31,4 +32,4 @@ def check_all(manifest_path: Path | None) -> Iterator[Check]:
         return
     yield from check_manifest(manifest)
     yield from check_tools(manifest)
-    yield from asyncio.run(check_catalog(manifest_path))
+    yield from asyncio.run(check_catalog(manifest_path, onlooker))

@@ -12,6 +12,7 @@ from codemode.core.errors import CodeModeError
 from codemode.core.redact import Redactor
 from codemode.core.types import RunContext
 from codemode.manifest import Manifest
+from codemode.mcp.shared import NOBODY, Onlooker
 from codemode.render.words import counted
 
 _GATES = {  # requests for which code mode is off whatever the manifest says: the option of debug-payload → such a one
@@ -67,13 +68,13 @@ def check_tools(manifest: Manifest) -> Iterator[Check]:
         yield Check("tools", "ok", f"every target of {counted(len(manifest.tools), 'tool')} is there")
 
 
-async def check_catalog(manifest_path: Path | None) -> list[Check]:
+async def check_catalog(manifest_path: Path | None, onlooker: Onlooker = NOBODY) -> list[Check]:
     """Ask every server, open every namespace, and say whether a model would get code mode.
 
     Contract: doctor:catalog:left-out
     """
     try:
-        async with open_toolbox(manifest_path, refresh=True) as box:
+        async with open_toolbox(manifest_path, refresh=True, onlooker=onlooker) as box:
             notes = [Check("catalog", "warning", f"{note.tool_id}: {note.text}") for note in box.catalog.notes]
             left_out = [Check("catalog", "warning", note) for note in box.notes]
             namespaces = await check_namespaces(box)
