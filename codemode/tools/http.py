@@ -167,7 +167,7 @@ class HttpTool:
             template, expand = self._template, self._variables.expand
             url = cast("str", expand(template.url, self._where.at("url")))
             headers = cast("dict[str, str]", expand(template.headers, self._where.at("headers")))
-            self._variables.learn(text for name, text in headers.items() if name.lower() not in _HARMLESS_HEADERS)
+            self._variables.learn(_secrets(headers))
             self._expanded = template._replace(url=url, headers=headers)
         return self._expanded
 
@@ -290,6 +290,13 @@ def _reason(error: Exception) -> str:
     if kind.endswith("Timeout"):
         return f"nothing came for {HTTP_SILENCE_MS} ms"
     return _ERROR_NUMBER.sub("", words_of(error)).rstrip(".")
+
+
+def _secrets(headers: Mapping[str, str]) -> set[str]:
+    """Return what of configured headers is never shown: values, and credentials without their scheme."""
+    telling = {name.lower(): text.strip() for name, text in headers.items() if name.lower() not in _HARMLESS_HEADERS}
+    bare = {text.partition(" ")[2].strip() for name, text in telling.items() if name.endswith("authorization")}
+    return set(telling.values()) | bare - {""}
 
 
 def _header_text(name: str, text: str) -> str:

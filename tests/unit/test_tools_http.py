@@ -390,6 +390,13 @@ async def test_variables_are_filled_and_headers_learned(build, monkeypatch):
     assert tool.learned == {"hunter2-hunter2", "Bearer hunter2-hunter2", "literal-key"}
 
 
+async def test_a_literal_credential_is_learned_without_its_scheme_too(build):
+    tool = build(headers={"Authorization": "Bearer literal-token", "Proxy-Authorization": "bare"})
+    await tool({}, CONTEXT)
+
+    assert tool.learned == {"Bearer literal-token", "literal-token", "bare"}
+
+
 def test_a_probe_names_an_unset_variable_and_its_key(server):
     template = HttpTemplate("GET", "http://x/", {"A": "${MADE_UP_MISSING}"})
     threads = Threads()
