@@ -171,8 +171,8 @@ def lint(terminal: "Terminal", options: LintOptions) -> ExitStatus:
     """Check each tool's schema against what providers take.
 
     That is for direct exposure: with code mode on a model gets exec and wait alone. An error is a schema that a
-    provider refuses in any form, and ends with status 1; a warning one that OpenAI refuses in strict mode, or Gemini
-    in its OpenAPI form. Warnings are summed up by rule.
+    provider refuses in any form, and ends with status 1; a warning one that OpenAI or Anthropic refuses as strict, or
+    Gemini in its OpenAPI form. Warnings are summed up by rule.
     """
     from codemode.cli.catalog_lint import build_lint, parse_linted
     from codemode.cli.listing import load_toolbox

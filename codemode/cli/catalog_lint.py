@@ -6,7 +6,8 @@ from codemode.composition import Toolbox
 from codemode.core.errors import InvalidInput
 from codemode.core.names import did_you_mean
 from codemode.core.types import Json
-from codemode.lint import RULES, Finding, lint_tool
+from codemode.lint import Finding, lint_tool
+from codemode.lint_rules import RULES
 from codemode.payload.providers import PROVIDERS, build_direct_tools
 
 

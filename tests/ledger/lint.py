@@ -12,6 +12,10 @@ REQUIREMENTS = {
     ),
     "lint:rules:openai-strict": ("issue 4", "OpenAI's strict mode: closed, all required, typed, no foreign keyword."),
     "lint:rules:anthropic": ("issue 4", "Anthropic: an object at the root without alternatives, plain property names."),
+    "lint:rules:anthropic-strict": (
+        "issue 4",
+        "Anthropic's strict tools: closed, not recursive, no bounds, no foreign keyword, few optional properties.",
+    ),
     "lint:rules:gemini-openapi": ("issue 4", "Gemini's parameters: the fields of its OpenAPI subset and no other."),
     "lint:rules:robust": ("ours", "No schema, however odd, makes lint fail."),
     "cli:catalog:lint": (

@@ -15,7 +15,8 @@ from codemode.composition import Toolbox
 from codemode.core.errors import InvalidInput
 from codemode.core.schemas import find_schema_fault, walk_schema
 from codemode.core.types import Json, ToolSpec
-from codemode.lint import RULES, Finding, lint_tool
+from codemode.lint import Finding, lint_tool
+from codemode.lint_rules import RULES
 from codemode.payload.providers import PROVIDERS
 from codemode.render import plain_lint
 from codemode.render.lint import render_diff, render_lint
@@ -55,7 +56,7 @@ def named(*tools: ToolSpec) -> Toolbox:
 
 @requirement(
     "lint:findings:path-and-fix", "lint:severity:wide-form", "lint:rules:openai-strict", "lint:rules:anthropic",
-    "lint:rules:gemini-openapi",
+    "lint:rules:anthropic-strict", "lint:rules:gemini-openapi",
 )  # fmt: skip
 @pytest.mark.parametrize("provider", RULES)
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in CASES])
@@ -91,7 +92,7 @@ def test_every_rule_is_met_by_some_case() -> None:
     }
     rules = {(provider, rule.name) for provider in RULES for rule in RULES[provider]}
 
-    assert rules - met == {("openai", "strict-size")}
+    assert rules - met == {("openai", "strict-size"), ("anthropic", "strict-size")}
 
 
 def test_there_are_rules_for_each_kind_of_provider_that_requests_are_built_for() -> None:
@@ -185,6 +186,52 @@ def test_strict_mode_bounds_properties_enum_values_and_levels_of_the_whole_schem
 
 
 @requirement("lint:rules:openai-strict")
+def test_strict_mode_bounds_the_text_of_names_and_of_enum_values() -> None:
+    long = closed(**{f"{'p' * 250}{number}": {"enum": ["v" * 100], "type": "string"} for number in range(400)})
+    long |= {"$defs": {"d" * 1000: {"const": "c" * 1000, "type": "string"}}}
+    listed = closed(a={"type": "string", "enum": [f"{number:060}" for number in range(251)]})
+    short = closed(a={"type": "string", "enum": [f"{number:050}" for number in range(251)]})
+
+    (found,) = lint("openai", long)
+    assert found.says == "143,090 characters of names and enum values; 120,000 are allowed"
+    (found,) = lint("openai", listed)
+    assert (found.path, found.says) == ("#/properties/a", "251 enum values of 15,060 characters")
+    assert lint("openai", short) == []
+
+
+@requirement("lint:rules:anthropic-strict")
+def test_strict_tools_of_anthropic_bound_what_may_be_left_out_and_what_has_several_types() -> None:
+    loose = closed(**{f"p{number}": {"type": "string"} for number in range(25)}) | {"required": []}
+    mixed = closed(
+        **{f"p{number}": {"type": ["string", "null"]} for number in range(16)}, q={"anyOf": [{"type": "null"}]}
+    )
+
+    assert [found.says for found in lint("anthropic", loose)] == [
+        "25 properties may be left out; 24 in all strict tools are allowed"
+    ]
+    assert [found.says for found in lint("anthropic", mixed)] == [
+        "17 values of several types; 16 in all strict tools are allowed"
+    ]
+    assert lint("anthropic", loose | {"required": ["p0"]}) == []
+
+
+@requirement("lint:rules:anthropic-strict")
+@pytest.mark.parametrize(
+    ("defs", "says"),
+    [
+        ({"A": {"$ref": "#/$defs/B"}, "B": {"items": {"$ref": "#/$defs/A"}, "type": "array"}}, '"#/$defs/A" refers'),
+        ({"A": {"type": "array", "items": {"$ref": "#"}}}, '"#" refers'),
+        ({"A": {"$ref": "#/$defs/B"}, "B": {"type": "string"}}, None),
+        ({"A": {"type": "string"}}, None),
+    ],
+)
+def test_strict_tools_of_anthropic_do_not_refer_to_themselves(defs: dict[str, Json], says: str | None) -> None:
+    found = lint("anthropic", closed(a={"$ref": "#/$defs/A"}, b={"$ref": "#/$defs/A"}) | {"$defs": defs})
+
+    assert [each.says for each in found if each.rule == "strict-recursion"] == ([f"{says} to itself"] if says else [])
+
+
+@requirement("lint:rules:openai-strict")
 def test_at_the_bounds_strict_mode_has_nothing_against_a_schema() -> None:
     deep: dict[str, Json] = {"type": "string"}
     for _ in range(10):
@@ -208,6 +255,10 @@ _KEYWORDS = [
     "format",
     "additionalProperties",
     "not",
+    "definitions",
+    "pattern",
+    "minItems",
+    "const",
 ]
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["object", "array", "string", "#", "", "a/b~c"]),
@@ -251,7 +302,7 @@ def test_a_report_lists_per_provider_what_is_refused_and_what_is_warned_of() -> 
     assert (report["ok"], report["tools"]) == (False, 3)
     assert report["providers"] == {
         "openai": {"refused": ["client:app:bad"], "warned": ["client:app:loose"]},
-        "anthropic": {"refused": [], "warned": []},
+        "anthropic": {"refused": [], "warned": ["client:app:bad", "client:app:loose"]},
         "gemini": {"refused": [], "warned": ["client:app:bad", "client:app:good"]},
     }
     assert build_lint(named(good, loose), ("openai", "gemini"))["ok"]
