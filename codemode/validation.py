@@ -9,6 +9,7 @@ library's are replaced, and no more than a few faults are gathered.
 
 import copy
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
@@ -20,6 +21,14 @@ from codemode.core.schemas import find_schema_fault
 from codemode.core.types import Json
 
 Check = Callable[[Json], str | None]
+_STUMBLES = (
+    AttributeError,
+    TypeError,
+    ValueError,
+    LookupError,
+    ArithmeticError,
+    re.error,
+)  # of a library, over nonsense
 _MAX_CUTS = 8  # rounds of cutting faults out of a schema; each may bring the next to light
 _NAMING = frozenset({"properties", "patternProperties"})
 _MAX_FAULTS = 20  # the best of these is told; a list of a million wrong items has a million
@@ -40,9 +49,12 @@ def compile_check(schema: dict[str, Json]) -> Check:
         nonlocal validator
         if accepts is not None and accepts(value):
             return None
-        if validator is None:
-            validator = _build_validator(schema)
-        return _explain(validator, value)
+        try:
+            if validator is None:
+                validator = _build_validator(schema)
+            return _explain(validator, value)
+        except _STUMBLES:
+            return "the tool's schema, or what it refers to, is no JSON Schema"
 
     return check
 

@@ -258,6 +258,22 @@ def test_a_schema_that_says_nothing_readable_forbids_nothing(schema):
     assert compile_check(schema)({"a": 1}) is None
 
 
+@requirement("executor:schema:other-dialects")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/x", "x": [1]},
+        {"$ref": None, "minimum": 0, "exclusiveMinimum": True},
+        {"$schema": "http://json-schema.org/draft-04/schema#", "$ref": {"a": 1}},
+        {"properties": {"a": {"$ref": "#/x"}}, "x": {"pattern": 7}},
+        {"pattern": "a{99999999999999999999}"},
+    ],
+)
+def test_nonsense_that_a_library_stumbles_over_is_a_rejection(schema):
+    """A reference may lead to anything at all."""
+    assert compile_check(schema)({"a": "x"}) == "the tool's schema, or what it refers to, is no JSON Schema"
+
+
 def test_a_long_value_is_cut_in_the_rejection():
     fault = compile_check({"type": "integer"})("x" * 10_000)
 
