@@ -116,6 +116,7 @@ def abort(terminal: "Terminal", options: AbortOptions) -> ExitStatus:
 def trace(terminal: "Terminal", options: TraceOptions) -> ExitStatus:
     """Show what happened in a run: its calls, waits and suspended spans along one time axis."""
     from codemode.cli.show import show_trajectory
+    from codemode.render.words import printable
     from codemode.store.port import Caller
     from codemode.trajectory import fold, to_json, to_jsonl
 
@@ -125,7 +126,7 @@ def trace(terminal: "Terminal", options: TraceOptions) -> ExitStatus:
     with open_store() as store:
         run_id = options.run or choose_latest(store, options.session)
         try:
-            store.get(run_id, Caller(options.session, AGENT))
+            record = store.get(run_id, Caller(options.session, AGENT))
         except InvalidInput as error:  # the store's sentence is about runs that wait
             raise InvalidInput(
                 f'session "{options.session}" has no run "{run_id[:60]}"; '
@@ -141,6 +142,8 @@ def trace(terminal: "Terminal", options: TraceOptions) -> ExitStatus:
         terminal.write_json(to_json(trajectory))
     else:
         show_trajectory(terminal, to_json(trajectory), inputs=options.inputs, on_stdout=True)
+        if record.error:
+            terminal.write(f"error{f' [{record.code}]' if record.code else ''}: {printable(record.error)}")
     return ExitStatus.OK
 
 

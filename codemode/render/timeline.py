@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from codemode.core.types import Json
-from codemode.render.words import duration, one_line, printable, size
+from codemode.render.words import counted, duration, one_line, printable, size
 
 _MAX_NOTE_CHARS = 400
 
@@ -77,7 +77,7 @@ def _call_row(call: Mapping[str, Json], numbers: Mapping[str, int], inputs: bool
     if call["deliverer"] in numbers:
         parts.append(f"by wait {numbers[call['deliverer']]}")
     if call["updates"]:
-        parts.append(f"{call['updates']} updates")
+        parts.append(counted(call["updates"], "update"))
     notes = []
     is_asked = call["state"] == "awaiting_approval"  # nobody can decide on what is not shown
     if (inputs or is_asked) and call["input"] is not None:

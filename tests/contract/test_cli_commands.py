@@ -17,7 +17,7 @@ from codemode.cli.listing import find_declarations, find_tool
 from codemode.cli.options import say_clamped
 from codemode.cli.terminal import Terminal
 from codemode.cli.which import choose_waiting
-from codemode.core.errors import InvalidInput, RuntimeUnavailable
+from codemode.core.errors import ErrorCode, InvalidInput, RuntimeUnavailable
 from codemode.core.events import CallSettled, CallStarted, ExecStarted, RunEnded
 from codemode.core.limits import Limits
 from codemode.core.types import Json
@@ -145,6 +145,15 @@ def test_trace_shows_a_run_as_text_json_or_lines(codemode: Callable[..., Done], 
         "call",
     ]
     assert "give one of them" in codemode("trace", run_id, "--json", "--html", "run.html").json["error"]
+
+
+@requirement("cli:trace:tree")
+def test_trace_says_why_a_run_failed(codemode: Callable[..., Done], store: SqliteStore) -> None:
+    run_id = begin(store)
+    ended = RunEnded(run_id, 1040.0, "failed", "timeout", "too slow", 40.0)
+    store.finish(run_id, "failed", ErrorCode.TIMEOUT, "too slow", [ended])
+
+    assert codemode("trace", run_id).out.splitlines()[-1] == "error [timeout]: too slow"
 
 
 @requirement("cli:trace:tree", "cli:json:failed-result")
