@@ -79,6 +79,10 @@ def parse_openapi(table: Json, where: Where, folder: Path) -> OpenApiEntry:
     """
     fields = check_table(table, _OPENAPI_FIELDS, where)
     check_owner(fields["owner"], where.at("owner"))
+    if fields["spec"].lower().startswith(("http://", "https://")):
+        where.at("spec").fail(
+            f"found {shown(fields['spec'])}; allowed is a file: download the document beside this one."
+        )
     server = fields.get("server")
     if server is not None and not server.startswith(("http://", "https://", "${")):
         where.at("server").fail(f"found {shown(server)}; allowed is a URL that begins with http:// or https://.")

@@ -272,8 +272,10 @@ def _read_document(entry: OpenApiEntry) -> Mapping[str, Json]:
     document = read_json(entry.spec, where)
     version = document.get("openapi") if isinstance(document, dict) else None
     if not isinstance(version, str) or not version.startswith("3."):
-        is_swagger = isinstance(document, dict) and "swagger" in document
-        found = f"Swagger {shown(document['swagger'])}" if is_swagger else f"openapi {shown(version)}"
+        if isinstance(document, dict) and "swagger" in document:
+            found = f"Swagger {shown(document['swagger'])}"
+            where.fail(f"{entry.spec.name} is {found}; only OpenAPI 3 is read: convert it, as swagger2openapi does.")
+        found = "no OpenAPI document" if version is None else f"openapi {shown(version)}"
         where.fail(f"{entry.spec.name} is {found}; only OpenAPI 3 is read.")
     if not isinstance(document.get("paths"), dict):
         where.fail(f"{entry.spec.name} has no paths.")

@@ -361,5 +361,5 @@ def test_a_document_says_what_was_left_out_or_why_nothing_runs(environment: dict
     origins = [tool["origin"] for tool in listing["tools"] if tool["sourceName"] == "petstore"]
     assert origins[0] == f"openapi[0].createPet in {DESK}"
     assert done.returncode == 2
-    assert 'old.json is Swagger "2.0"; only OpenAPI 3 is read.' in done.stderr
+    assert 'old.json is Swagger "2.0"; only OpenAPI 3 is read: convert it, as swagger2openapi does.' in done.stderr
     assert "Traceback" not in done.stderr

@@ -126,8 +126,8 @@ def test_the_pet_stores_operations_become_tools():
         ("openapi: 3.0.0", "doc.yaml", "openapi[0].spec in codemode.toml: doc.yaml is YAML, and only JSON is read;"),
         ("openapi: 3.0.0", "doc.yml", "doc.yml is YAML"),
         ("{", "doc.json", "<folder>/doc.json:1:2: not JSON"),
-        ("[]", "doc.json", "doc.json is openapi null; only OpenAPI 3 is read."),
-        ({"swagger": "2.0"}, "doc.json", 'doc.json is Swagger "2.0"; only OpenAPI 3 is read.'),
+        ("[]", "doc.json", "doc.json is no OpenAPI document; only OpenAPI 3 is read."),
+        ({"swagger": "2.0"}, "doc.json", 'doc.json is Swagger "2.0"; only OpenAPI 3 is read: convert it'),
         ({"openapi": "4.0.0"}, "doc.json", 'doc.json is openapi "4.0.0"; only OpenAPI 3 is read.'),
         ({"openapi": 3.1}, "doc.json", "doc.json is openapi 3.1; only"),
         ({"openapi": "3.1.0"}, "doc.json", "doc.json has no paths."),
@@ -149,11 +149,15 @@ def test_a_document_that_is_not_there_is_an_error(tmp_path):
 
 
 @requirement("openapi:document:refused")
-def test_a_server_in_the_manifest_is_a_url(tmp_path):
+def test_a_server_in_the_manifest_is_a_url_and_a_document_a_file(tmp_path):
     manifest = tmp_path / "codemode.toml"
     manifest.write_text('[[openapi]]\nspec = "a.json"\nowner = "a"\nserver = "pets.test"\n', encoding="utf-8")
 
     with pytest.raises(InvalidConfig, match=r'openapi\[0\]\.server in .*: found "pets\.test"; allowed is a URL'):
+        load_manifest(manifest)
+
+    manifest.write_text('[[openapi]]\nspec = "https://pets.test/a.json"\nowner = "a"\n', encoding="utf-8")
+    with pytest.raises(InvalidConfig, match=r"allowed is a file: download the document"):
         load_manifest(manifest)
 
 
