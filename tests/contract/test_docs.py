@@ -118,6 +118,29 @@ def test_every_command_has_a_section() -> None:
     assert sorted(re.findall(r"^\| \[`([\w-]+)`\]", page, re.MULTILINE)) == sorted(COMMANDS)
 
 
+@requirement("docs:architecture:files")
+def test_every_file_and_folder_of_the_package_stands_in_the_map() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tables = "".join(line for line in page.splitlines() if line.startswith("| `"))
+    package = [each for each in (ROOT / "codemode").iterdir() if not each.name.startswith("__")]
+    files = {each.stem for each in package if each.suffix == ".py"}
+    folders = {f"codemode/{each.name}" for each in package if each.is_dir()}
+
+    named = set(re.findall(r"`([\w/]+)`", tables)) - {"fixtures", "bench", "core", "exec", "wait", "CodeMode"}
+
+    assert named == files | folders
+
+
+@requirement("docs:configuration:variables")
+def test_every_variable_that_the_code_reads_is_in_the_page() -> None:
+    """`CODEMODE_SERVER` is ours to set, and `CODEMODE_PROBE` is what `doctor` looks for in vain."""
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    sources = [file.read_text(encoding="utf-8") for file in (ROOT / "codemode").rglob("*.py")]
+    read = {name for source in sources for name in re.findall(r'"(CODEMODE_[A-Z_]+[A-Z])"', source)}
+
+    assert read - {"CODEMODE_SERVER", "CODEMODE_PROBE"} == set(re.findall(r"^\| `(CODEMODE_\w+)`", page, re.MULTILINE))
+
+
 @requirement("docs:configuration:keys")
 @pytest.mark.parametrize(
     "table",

@@ -9,6 +9,8 @@ REQUIREMENTS = {
     "docs:tables:generated": ("architecture 10", "Tables in the docs are those of the code."),
     "docs:cli:commands": ("ours", "docs/cli.md has a section with the help of every command, and no other."),
     "docs:configuration:keys": ("ours", "Every key that a manifest may have is in a page."),
+    "docs:configuration:variables": ("ours", "Every environment variable of ours that the code reads is in a page."),
+    "docs:architecture:files": ("ours", "The page on the architecture names every file and folder of the package."),
     "docs:links:resolve": ("ours", "Every relative link of README and docs leads to a file or heading that exists."),
     "docs:pictures:current": ("issue 6", "Every picture in the docs shows what its command shows on a terminal now."),
     "docs:pictures:offline": ("ours", "A picture fetches nothing: no font, no style, no image."),
