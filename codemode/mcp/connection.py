@@ -74,14 +74,17 @@ class Connection:
         self._cause: tuple[FailureKind, str] = ("offline", "closed the connection.")
         self._exit_status: int | None = None
         self._http_status = 0
+        self._was_cut = False
+        self._awaited = 0  # requests that are open
         self._warned: set[str] = set()
         self.capabilities: dict[str, Json] = {}  # of the server; known after `open`
         self.tools_changed = False  # the server said so since the last listing
 
     @property
     def is_alive(self) -> bool:
-        """Whether a request can be made."""
-        return self._ready.is_set() and not self._ended.is_set()
+        """Whether a request can be made; after an answer that broke off only while others are awaited."""
+        is_doubtful = self._was_cut and not self._awaited
+        return self._ready.is_set() and not self._ended.is_set() and not is_doubtful
 
     async def open(self, to_call: bool) -> None:
         """Connect and shake hands, within the server's `startTimeoutMs`.
@@ -127,10 +130,13 @@ class Connection:
         """
         conversation = await self._converse_by_now()
         limit_ms = self._spec.call_timeout_ms
+        self._awaited += 1
         try:
             return await conversation.request(method, params, limit_ms, on_progress)
         except RequestFailed as error:
             raise await self._explain_request(error, method, f"callTimeoutMs = {limit_ms} ms") from error
+        finally:
+            self._awaited -= 1
 
     async def list_tools(self, now: float) -> Listing:
         """Ask for all tools, within `startTimeoutMs` for all pages together; `now` is in Unix seconds.
@@ -276,6 +282,10 @@ class Connection:
             return ServerUnavailable(self._failure("timeout", f"did not answer {method} within {limit}."))
         if error.reason == "refused":
             return ServerUnavailable(self._refusal(method, str(error)))
+        if error.reason == "cut":
+            self._was_cut = True
+            why = f"broke off its answer to {method}, which may have taken effect."
+            return ServerUnavailable(self._failure("offline", why))
         with suppress(TimeoutError):
             await asyncio.wait_for(self._explained.wait(), 2 * _LAST_BREATH_S)
         kind, why = self._cause

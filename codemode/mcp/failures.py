@@ -76,9 +76,12 @@ def describe_exit(status: int) -> str:
 
 
 class RequestFailed(Exception):
-    """A request that got no result: `timeout`, `closed` connection, or `refused` with an error of the server."""
+    """A request that got no result.
 
-    def __init__(self, reason: Literal["timeout", "closed", "refused"], text: str = "") -> None:
+    `timeout`, `closed` connection, an answer that was `cut` off, or `refused` with an error of the server.
+    """
+
+    def __init__(self, reason: Literal["timeout", "closed", "cut", "refused"], text: str = "") -> None:
         """Keep the reason; `text` is what the server said when it refused."""
         super().__init__(text)
         self.reason = reason

@@ -95,6 +95,8 @@ class Conversation(NamedTuple):
         except MCPError as error:
             if _is_closed(error):
                 raise RequestFailed("closed") from error
+            if _is_cut(error):
+                raise RequestFailed("cut") from error
             if (error.code, error.message) == (REQUEST_TIMEOUT, f"Request {method!r} timed out"):
                 raise RequestFailed("timeout") from error
             raise RequestFailed("refused", f"error {error.code}: {error.message}") from error
@@ -176,7 +178,7 @@ def explain(error: BaseException, status: int) -> tuple[FailureKind, str]:
     if status >= BAD_STATUS:
         return explain_status(status)
     if isinstance(error, MCPError):
-        if _is_closed(error):
+        if _is_closed(error) or _is_cut(error):
             return "offline", "closed the connection during the handshake."
         return "protocol", f"answered the handshake with error {error.code}: {error.message}."
     if isinstance(error, httpx2.HTTPStatusError):
@@ -208,6 +210,11 @@ def _explain_reach(error: BaseException) -> str:
 def _is_closed(error: MCPError) -> bool:
     """Tell the SDK's own error from a server's, which may use the same code."""
     return (error.code, error.message) == (CONNECTION_CLOSED, "Connection closed")
+
+
+def _is_cut(error: MCPError) -> bool:
+    """Tell whether an answer over HTTP broke off, which the SDK reports in the server's place."""
+    return error.code == CONNECTION_CLOSED and error.message.startswith("SSE stream ")
 
 
 def parse_message(line: bytes) -> JSONRPCMessage | None:

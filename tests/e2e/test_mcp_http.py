@@ -145,6 +145,31 @@ async def test_a_session_that_the_server_forgot_is_begun_anew(tmp_path: Path) ->
 
 
 @requirement("mcp:call:death", "mcp:call:reconnect")
+async def test_an_answer_that_breaks_off_rejects_at_once_and_the_next_call_begins_anew(tmp_path: Path) -> None:
+    """As where a server is killed in mid-call and another one stands there: it knows no session of ours."""
+    app, cuts = Recorded(build_shop().streamable_http_app()), []
+
+    async def or_cut(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST" and cuts:
+            cuts.pop()
+            headers = [(b"content-type", b"text/event-stream")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b": nothing\n\n"})
+            return
+        await app(scope, receive, send)
+
+    async with serve(or_cut) as base, servers_of(define("shop", {"url": f"{base}/mcp"}), cache=tmp_path) as servers:
+        listing = await servers.tools()
+        cuts.append(True)
+        with pytest.raises(NestedToolFailed, match="broke off its answer to tools/call, which may have taken effect"):
+            await call_listed(servers, listing, "shop.price", {"item": "tea"})
+        price = await call_listed(servers, listing, "shop.price", {"item": "tea"})
+
+    assert price["structuredContent"] == {"result": 3}
+    assert len({headers["mcp-session-id"] for _, headers in app.requests if "mcp-session-id" in headers}) == 2
+
+
+@requirement("mcp:call:death", "mcp:call:reconnect")
 async def test_a_server_that_went_away_rejects_and_its_return_is_noticed(tmp_path: Path) -> None:
     """Another server at the same address, later."""
     async with AsyncExitStack() as first:
