@@ -45,6 +45,9 @@ _MORE_SHARE = 0.3  # of the points of a second word for the same term: `invoice`
 _EXACT_NAME = 1000.0  # above any sum of words
 _MIN_SLIP_CHARS = 4  # shorter words are one slip away from everything
 _MIN_FAMILY_SLIP_CHARS = 5  # and those of four from a word of some family: `nope` is not `note`
+_MAX_SLIP_CHARS = 40  # a word has thousands of slips, and no name is longer
+_MAX_SLIPPED_WORDS = 8  # of one query: in one that is nonsense all over there is nothing to be found
+_QUERY_CHARS = 500  # what follows is no question any more, and a cell is not to choose how long its host reads
 _MAX_PREFIX_WORDS = 400  # a one-letter term begins thousands; the rest adds nothing
 _ENOUGH = 200  # results found through rarer terms, after which commoner ones only order them
 
@@ -121,8 +124,10 @@ class SearchIndex:
             limit: How many at most.
             mcp: Only MCP tools (True), only others (False), or all.
 
-        Contract: search:terms:word-starts, search:terms:rare-count-more, search:order:exact-name-first
+        Contract: search:terms:word-starts, search:terms:rare-count-more, search:order:exact-name-first,
+            search:query:bounded
         """
+        query = query[:_QUERY_CHARS]
         return self._best(self._score(query, self._terms(query), mcp).score, limit)
 
     def explain(self, query: str, limit: int) -> list[Explained]:
@@ -130,6 +135,7 @@ class SearchIndex:
 
         Contract: search:explain:reasons
         """
+        query = query[:_QUERY_CHARS]
         terms = self._terms(query)
         scores = self._score(query, terms, None)
         points = [self._points(term, {}) for term in terms]
@@ -229,9 +235,14 @@ class SearchIndex:
         words += [pair for first, second in pairwise(words) if (pair := self._pair(first, second)) is not None]
         only_stop_words = all(word.text in STOP_WORDS for word in words)
         terms: list[_Term] = []
+        slipped = 0
         for word in words:
             whole = word.text in STOP_WORDS and not only_stop_words
-            variants = sorted(self._variants(word, whole), key=lambda variant: (-variant.worth, variant.stem))
+            found = self._whole(word) if whole else self._found(word)
+            if not found and not whole and slipped < _MAX_SLIPPED_WORDS:
+                slipped += 1
+                found = self._nearly(word)
+            variants = sorted(self._variants(found, whole), key=lambda variant: (-variant.worth, variant.stem))
             if variants:
                 matches = sum(len(self._postings[variant.stem]) for variant in variants)
                 terms.append(_Term(word.text, tuple(variants), matches))
@@ -243,9 +254,8 @@ class SearchIndex:
         related = related_stems(pair.stem)
         return pair if pair.text in self._stems or (related and related.isdisjoint((first.stem, second.stem))) else None
 
-    def _variants(self, word: Word, whole: bool) -> Iterator[_Variant]:
+    def _variants(self, found: dict[str, _Found], whole: bool) -> Iterator[_Variant]:
         """Yield what a word stands for; a stop word beside others counts little, and only as a `whole` word."""
-        found = self._whole(word) if whole else self._found(word)
         concept = self._rarity(sum(len(self._postings[stem]) for stem in found))
         share = _STOP_WORD_SHARE if whole else 1.0
         for stem, (text, how, quality) in found.items():
@@ -253,20 +263,20 @@ class SearchIndex:
             yield _Variant(stem, text, how, share * quality * rarity)
 
     def _found(self, word: Word) -> dict[str, _Found]:
-        """Return the stems of the index that a word stands for."""
+        """Return the stems of the index that a word stands for as it is written."""
         stems, found = self._stems, self._whole(word)
         for longer in self._words_beginning(word.text):
             found.setdefault(stems[longer], (longer, "prefix", _QUALITY["prefix"] * len(word.text) / len(longer)))
         for other in related_stems(word.stem):
             if other in self._postings:
                 found.setdefault(other, (other, "family", _QUALITY["family"]))
-        return found or self._nearly(word)
+        return found
 
     def _nearly(self, word: Word) -> dict[str, _Found]:
         """Return the stems that the word, its stem or a word of a family is one slip away from."""
         found: dict[str, _Found] = {}
         for text in dict.fromkeys((word.text, word.stem)):
-            for other in one_slip_away(text) if len(text) >= _MIN_SLIP_CHARS else ():
+            for other in one_slip_away(text) if _MIN_SLIP_CHARS <= len(text) <= _MAX_SLIP_CHARS else ():
                 near = self._stems.get(other, other)
                 if near in self._postings:
                     found.setdefault(near, (other, "slip", _QUALITY["slip"]))

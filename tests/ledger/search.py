@@ -18,6 +18,10 @@ REQUIREMENTS = {
         "A query that is no text, or a limit that is no positive integer, rejects; a larger limit is clamped.",
     ),
     "search:mcp:withheld": ("contract 6", "MCP tools are withheld, and the hint names those that match."),
+    "search:query:bounded": (
+        "issue 3",
+        "However long a query is and whatever it says, the host reads little of it: a cell cannot hold it up.",
+    ),
     "search:explain:reasons": ("issue 4", "explain shows why each result ranked where."),
     "search:quality:recall": ("issue 4", "Recall at 5 is at least 0.95 on the query set, above plain BM25."),
     "search:index:lazy": ("issue 4", "The index is built once for a catalog, when first asked for."),

@@ -183,6 +183,31 @@ def test_different_words_keep_different_stems(pair):
     assert stem(pair[0]) != stem(pair[1])
 
 
+@requirement("search:query:bounded")
+def test_slips_are_tried_for_a_few_words_only_and_for_none_that_no_name_could_be(monkeypatch):
+    """A word of 100,000 letters has seven million slips, which took the host ten gigabytes."""
+    tried: list[str] = []
+
+    def recorded(word: str):
+        tried.append(word)
+        return one_slip_away(word)
+
+    monkeypatch.setattr("codemode.search.one_slip_away", recorded)
+    nonsense = [f"{'q' * 38}w", "q" * 41, *(f"qz{letter}xv" for letter in "abcdefghijklmnop")]
+    assert ids(named("lookup_order"), " ".join(nonsense)) == []
+    assert len(set(tried)) <= 2 * 8  # a word and its stem
+    assert max(map(len, tried)) == 39
+    assert ids(named("lookup_order"), "qzaxv loookup") == ["lookup_order"]
+
+
+@requirement("search:query:bounded")
+def test_what_follows_five_hundred_characters_of_a_query_is_not_read():
+    found = named("lookup_order")
+    assert ids(found, "x " * 240 + "order") == ["lookup_order"]
+    assert ids(found, "x " * 250 + "order") == []
+    assert found.explain("x " * 250 + "order", 5) == []
+
+
 @requirement("search:terms:one-slip")
 @pytest.mark.parametrize("query", ["serch", "seaarch", "saerch", "searxh", "search"])
 def test_one_slip_finds_the_word(query):
