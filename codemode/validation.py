@@ -3,8 +3,8 @@
 Common schemas are decided by `core.acceptor` in microseconds. `jsonschema` is imported only
 when a schema is beyond it or an input is not certainly valid; it has the last word and gives
 the sentence that the guest reads: the path of what is wrong and the rule that it breaks.
-Inputs are hostile, so no rule may cost more than one look at each value: three of the
-library's are replaced, and no more than a few faults are gathered.
+Inputs are hostile, so no rule may cost more than one look at each value: some of the library's
+are replaced, patterns are matched by `patterns`, and no more than a few faults are gathered.
 """
 
 import copy
@@ -19,6 +19,7 @@ from codemode.core.acceptor import compile_acceptor
 from codemode.core.limits import ERROR_EXCERPT_CHARS
 from codemode.core.schemas import find_schema_fault
 from codemode.core.types import Json
+from codemode.patterns import Undecided, matches
 
 Check = Callable[[Json], str | None]
 _STUMBLES = (
@@ -53,6 +54,8 @@ def compile_check(schema: dict[str, Json]) -> Check:
             if validator is None:
                 validator = _build_validator(schema)
             return _explain(validator, value)
+        except Undecided as pattern:
+            return f"a text takes too long to be matched with the pattern {_cut(str(pattern))} (rule: pattern)"
         except _STUMBLES:
             return "the tool's schema, or what it refers to, is no JSON Schema"
 
@@ -65,7 +68,10 @@ def _build_validator(schema: dict[str, Json]) -> Any:
     from referencing import Registry
 
     kind, readable = _choose_dialect(schema)
-    rules = {**kind.VALIDATORS, "anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique_items}
+    rules = {**kind.VALIDATORS, "anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique_items, "pattern": _pattern}
+    if "patternProperties" in json.dumps(readable):  # the library's own rules for these match without a bound
+        rules |= {"patternProperties": _pattern_properties, "additionalProperties": _additional_properties}
+        rules["unevaluatedProperties"] = lambda *_: ()  # left to the tool
     # An empty registry is given, so that a `$ref` to a URL is an error and never a download.
     return validators.extend(kind, {name: _unless_null(rule) for name, rule in rules.items()})(
         readable, registry=Registry()
@@ -162,6 +168,29 @@ def _one_of(validator: Any, schemas: list[Json], value: Json, schema: Json) -> I
 def _unique_items(validator: Any, wanted: bool, value: Json, schema: Json) -> Iterator[Any]:  # noqa: ARG001
     if wanted and isinstance(value, list) and len({_spelling(item) for item in value}) < len(value):
         yield _fault("has non-unique elements", value, [])
+
+
+def _pattern(validator: Any, pattern: str, value: Json, schema: Json) -> Iterator[Any]:  # noqa: ARG001
+    if isinstance(value, str) and not matches(pattern, value):
+        yield _fault(f"does not match {pattern!r}", value, [])
+
+
+def _pattern_properties(validator: Any, parts: dict[str, Json], value: Json, schema: Json) -> Iterator[Any]:  # noqa: ARG001
+    for pattern, part in parts.items() if isinstance(value, dict) else ():
+        for key in value:
+            if matches(pattern, key):
+                yield from validator.descend(value[key], part, path=key, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, rest: Json, value: Json, schema: Json) -> Iterator[Any]:
+    named, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    for key in value if isinstance(value, dict) else ():
+        if key in named or any(matches(pattern, key) for pattern in patterns):
+            continue
+        if rest is False:
+            yield _fault(f"may not have the property {key!r}", value, [])
+        else:
+            yield from validator.descend(value[key], rest, path=key)
 
 
 def _spelling(value: Json) -> str:

@@ -100,6 +100,7 @@ WORKER_MAX_CELLS = 1000  # after which a worker is replaced: leaks stay small
 MAX_HEADER_BYTES = 1 << 20  # a frame's JSON header, the error text included
 MAX_TURN_BYTES = 40 << 20  # a turn's rows: arguments, outputs and value, each at its largest, and brackets
 STDERR_TAIL_BYTES = 4096  # what an error shows of a dead process's last words
+PATTERN_MS = 1000  # to match one text with a schema's pattern that may try every way to split it
 HOOK_TIMEOUT_MS = 10_000  # a hook that does not answer blocks the call
 MAX_TOOL_THREADS = 128  # synchronous python tools running at once: the highest maxPendingToolCalls
 MAX_HTTP_REDIRECTS = 5  # of one http tool's call

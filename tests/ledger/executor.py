@@ -20,7 +20,10 @@ REQUIREMENTS = {
     "executor:schema:fast-path-agrees": ("ours", "What the quick check accepts, jsonschema accepts."),
     "executor:schema:no-download": ("ours", "A reference to a URL in a schema is an error and never a download."),
     "executor:schema:lean": ("engine", "A valid input of a common schema is accepted without importing jsonschema."),
-    "executor:schema:bounded": ("ours", "No rule of a schema costs more than one look at each value of an input."),
+    "executor:schema:bounded": (
+        "ours",
+        "No rule of a schema costs more than one look at each value of an input, and no pattern more than a moment.",
+    ),
     "executor:errors:plain": (
         "contract 6",
         "A tool's exception becomes `nested_tool_failed` with its redacted text: no type, stack or path of ours.",
