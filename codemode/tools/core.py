@@ -3,6 +3,7 @@
 import base64
 import fnmatch
 from collections.abc import Awaitable, Callable, Iterator
+from threading import Event
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -88,32 +89,38 @@ class CoreTools:
         }
         return [_spec(name, run[name]) for name in self._entry.tools]
 
-    def _in_thread(self, work: Callable[[dict[str, Json]], Json]) -> Callable[[dict[str, Json]], Awaitable[Json]]:
+    def _in_thread(
+        self, work: Callable[[dict[str, Json], Event], Json]
+    ) -> Callable[[dict[str, Json]], Awaitable[Json]]:
         async def run(given: dict[str, Json]) -> Json:
-            return await self._threads.run(work, given)
+            stop = Event()
+            try:
+                return await self._threads.run(work, given, stop)
+            finally:
+                stop.set()  # a walk whose call was cancelled goes no further
 
         return run
 
-    def _read_file(self, given: dict[str, Json]) -> Json:
+    def _read_file(self, given: dict[str, Json], stop: Event) -> Json:  # noqa: ARG002  # one file is read at once
         try:
             return self._roots.read(given["path"]).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise NestedToolFailed(f'"{given["path"]}" is not UTF-8 text.') from error
 
-    def _write_file(self, given: dict[str, Json]) -> Json:
+    def _write_file(self, given: dict[str, Json], stop: Event) -> Json:  # noqa: ARG002  # one file is written whole
         content = given["text"].encode("utf-8", "replace")
         self._roots.write(given["path"], content)
         return {"path": given["path"], "bytes": len(content)}
 
-    def _list_files(self, given: dict[str, Json]) -> Json:
-        with self._roots.walk(given.get("path", "."), deep=given.get("deep", False)) as entries:
+    def _list_files(self, given: dict[str, Json], stop: Event) -> Json:
+        with self._roots.walk(given.get("path", "."), stop, deep=given.get("deep", False)) as entries:
             return [_bounded(at, found)._asdict() for at, (found, _) in enumerate(entries)]
 
-    def _search_files(self, given: dict[str, Json]) -> Json:
+    def _search_files(self, given: dict[str, Json], stop: Event) -> Json:
         glob, text = given.get("glob", "*"), given.get("text")
         if text == "":
             raise InvalidInput("an empty text is in every line; leave it out to find files by name")
-        with self._roots.walk(given.get("path", "."), deep=True) as entries:
+        with self._roots.walk(given.get("path", "."), stop, deep=True) as entries:
             files = ((found, folder) for found, folder in entries if found.kind == "file" and _fits(found.path, glob))
             if text is None:
                 return [{"path": _bounded(at, found).path} for at, (found, _) in enumerate(files)]

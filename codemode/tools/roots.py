@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import Event
 from typing import NamedTuple
 
 from codemode.core.errors import InvalidInput, NestedToolFailed
@@ -83,21 +84,24 @@ class Roots:
                 raise
 
     @contextlib.contextmanager
-    def walk(self, path: str, *, deep: bool) -> Iterator[Iterator[tuple[Found, int]]]:
+    def walk(self, path: str, stop: Event, *, deep: bool) -> Iterator[Iterator[tuple[Found, int]]]:
         """Open a folder and yield its entries in order, each with its folder's descriptor.
 
         Args:
             path: The folder; "." is the first root.
+            stop: Ends the walk once it is set.
             deep: Go into folders too, never through links.
 
         Raises:
             InvalidInput: The path leaves the roots.
             NestedToolFailed: It is no folder, or cannot be read.
+
+        Contract: tools:core:walk-stops
         """
         steps = self._steps(path)
         shown = steps if path.startswith("/") else steps[1:]
         with self._open(steps, path) as folder:
-            yield _entries(folder, "/".join(shown), _MAX_DEPTH if deep else 1)
+            yield _entries(folder, "/".join(shown), _MAX_DEPTH if deep else 1, stop)
 
     @contextlib.contextmanager
     def _parent(self, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
@@ -160,10 +164,12 @@ def read_at(folder: int, name: str, path: str) -> bytes:
         os.close(file)
 
 
-def _entries(folder: int, prefix: str, depth: int) -> Iterator[tuple[Found, int]]:
+def _entries(folder: int, prefix: str, depth: int, stop: Event) -> Iterator[tuple[Found, int]]:
     with os.scandir(folder) as scanned:
         names = sorted(entry.name for entry in scanned)
     for name in names:
+        if stop.is_set():
+            return
         path = f"{prefix}/{name}" if prefix else name
         found = _look_at(folder, name)
         if found is None:
@@ -174,7 +180,7 @@ def _entries(folder: int, prefix: str, depth: int) -> Iterator[tuple[Found, int]
             with contextlib.suppress(OSError):  # one that may not be read hides no other
                 inner = os.open(name, _FOLDER, dir_fd=folder)
                 try:
-                    yield from _entries(inner, path, depth - 1)
+                    yield from _entries(inner, path, depth - 1, stop)
                 finally:
                     os.close(inner)
 

@@ -50,5 +50,6 @@ REQUIREMENTS = {
     "tools:core:roots-hold": ("issue 4", "No `..`, absolute path, link or race leads core tools out of their roots."),
     "tools:core:write-whole": ("ours", "A file is written whole or not at all."),
     "tools:core:mode-kept": ("ours", "A file that is written anew keeps its permissions."),
+    "tools:core:walk-stops": ("issue 4", "A listing or search whose call was cancelled goes no further."),
     "tools:core:bounded": ("ours", "Listings, searches and files that are too large are refused by name."),
 }

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -313,6 +314,41 @@ async def test_lines_are_counted_as_editors_count_them(call, root):
     (root / "a.txt").write_bytes("one\x0c\u2028still one\r\nneedle\r\n".encode())
 
     assert await call("search_files", text="needle") == [{"path": "a.txt", "line": 2, "text": "needle"}]
+
+
+@requirement("tools:core:walk-stops")
+async def test_a_search_that_was_cancelled_goes_no_further(call, root, monkeypatch):
+    for at in range(5):
+        (root / f"b{at}.txt").write_text("x")
+    began, release, read = threading.Event(), threading.Event(), []
+
+    def read_slowly(folder, name, path):
+        read.append(path)
+        began.set()
+        release.wait(60)
+        return b""
+
+    monkeypatch.setattr(core, "read_at", read_slowly)
+    task = asyncio.create_task(call("search_files", text="x"))
+    assert await asyncio.to_thread(began.wait, 60)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    release.set()
+    monkeypatch.setattr("codemode.tools.threads.MAX_TOOL_THREADS", 1)
+    await until_all_have_returned(call)
+
+    assert read == ["a.txt"]
+
+
+async def until_all_have_returned(call):
+    """Wait for a thread, of which there is one at most: it is refused while a call that was given up holds it."""
+    async with asyncio.timeout(60):
+        while True:
+            with contextlib.suppress(NestedToolFailed):
+                await call("read_file", path="a.txt")
+                return
+            await asyncio.sleep(0.005)
 
 
 async def test_a_file_too_large_to_search_is_passed_over(call, monkeypatch):
