@@ -135,6 +135,8 @@ def _facts(spec: ServerSpec, manifest_folder: Path, vault: Vault) -> Iterator[tu
         yield "url", vault.hide_url(spec.url)
     if spec.env:
         yield "env", vault.hide_env(spec.env)
+    if spec.env_file:
+        yield "envFile", _from_manifest(spec.env_file, spec.folder, manifest_folder)
     if spec.headers:
         yield "headers", vault.hide_headers(spec.headers)
     if cwd := _folder(spec, manifest_folder):
@@ -155,15 +157,19 @@ def _folder(spec: ServerSpec, manifest_folder: Path) -> str:
     is_relative = any(not Path(part).is_absolute() and (spec.folder / part).is_file() for part in spec.command)
     if not spec.cwd and not is_relative:
         return ""
-    if spec.cwd.startswith(("~", "${")):
-        return spec.cwd
-    folder = (spec.folder / spec.cwd).resolve()
-    if folder == manifest_folder.resolve():
-        return ""
+    folder = _from_manifest(spec.cwd, spec.folder, manifest_folder)
+    return "" if folder == "." else folder
+
+
+def _from_manifest(path: str, folder: Path, manifest_folder: Path) -> str:
+    """Return a path of a definition in `folder` as it is written in a manifest, relative where it can be."""
+    if path.startswith(("~", "${")):
+        return path
+    whole = (folder / path).resolve()
     try:
-        return folder.relative_to(manifest_folder.resolve()).as_posix()
+        return whole.relative_to(manifest_folder.resolve()).as_posix()
     except ValueError:
-        return str(folder)
+        return str(whole)
 
 
 def _signing_in(spec: ServerSpec, table: Mapping[str, Json], vault: Vault) -> dict[str, Json]:

@@ -20,6 +20,7 @@ from codemode.core.limits import MCP_CALL_MS, MCP_START_MS
 from codemode.core.names import did_you_mean
 from codemode.core.tables import Field, Where, check_table, shown
 from codemode.core.types import Json
+from codemode.mcp.env_file import load_env_file
 from codemode.mcp.includes import read_include
 from codemode.mcp.oauth_settings import OAuthSettings, parse_oauth
 from codemode.mcp.process import Command
@@ -59,6 +60,7 @@ _FOREIGN_FIELDS = {  # of other clients, understood
     "bearerTokenEnv": Field("text"),
     "env_http_headers": Field("named texts"),
     "env_vars": Field("texts"),
+    "envFile": Field("text"),
     "oauth": Field("any"),
     "scopes": Field("texts"),
     "startup_timeout_sec": Field("any"),
@@ -67,10 +69,10 @@ _FOREIGN_FIELDS = {  # of other clients, understood
 }
 _TOLERATED = frozenset(
     {
-        "alwaysAllow", "autoApprove", "autoStart", "codex", "description", "dev", "displayName",
-        "experimental_environment", "gallery", "icon", "iconUrl", "id", "instructions", "label", "lifecycle",
-        "logLevel", "name", "note", "oauth_resource", "protocolVersion", "providerOptions", "sandbox",
-        "supportsParallelToolCalls", "tags", "timeout", "title", "trust", "version",
+        "alwaysAllow", "autoApprove", "autoStart", "codex", "default_tools_approval_mode", "description", "dev",
+        "displayName", "experimental_environment", "gallery", "icon", "iconUrl", "id", "instructions", "label",
+        "lifecycle", "logLevel", "name", "note", "oauth_resource", "protocolVersion", "providerOptions", "sandbox",
+        "sandboxEnabled", "supportsParallelToolCalls", "tags", "timeout", "title", "trust", "version",
     }
 )  # fmt: skip  # of other clients, without a meaning here
 _TYPES: dict[str, Transport] = {
@@ -110,6 +112,7 @@ class ServerSpec(NamedTuple):
     cwd: str = ""
     url: str = ""
     headers: Mapping[str, str] = {}
+    env_file: str = ""
     enabled: bool = True
     required: bool = False
     allow: tuple[str, ...] = ("*",)
@@ -131,6 +134,7 @@ class ServerSpec(NamedTuple):
         """
         told = [self.transport, self.command, dict(self.env), self.cwd, self.url, dict(self.headers), str(self.folder)]
         told += [self.oauth.client_id, self.oauth.scope] if self.oauth else []
+        told += [self.env_file] if self.env_file else []
         text = json.dumps(told, sort_keys=True)
         names = (
             _input_variable(name.removeprefix("input:")) if name.startswith("input:") else name
@@ -209,6 +213,7 @@ def parse_server(name: str, table: Json, where: Where, folder: Path) -> ServerSp
         transport=_transport(facts, where),
         command=command,
         env=_environment(facts, where),
+        env_file=facts.get("envFile", ""),
         cwd=facts.get("cwd", ""),
         url=facts.get("url", ""),
         headers=headers,
@@ -244,6 +249,11 @@ def resolve(spec: ServerSpec, environment: Mapping[str, str] = os.environ) -> Re
     if not spec.url:
         argv = fill("command", list(spec.command))
         env = {name: environment[name] for name in environment if name in _INHERITED or name.startswith("LC_")}
+        if spec.env_file:
+            file = spec.folder / Path(fill("envFile", spec.env_file)).expanduser()
+            listed = load_env_file(file, spec.where.at("envFile"))
+            secrets.update(listed.values())
+            env |= listed
         cwd = spec.folder / Path(fill("cwd", spec.cwd)).expanduser()
         command = Command((os.path.expanduser(argv[0]), *argv[1:]), env | fill("env", dict(spec.env)), cwd)  # noqa: PTH111 -- a bare command name must stay bare
         return Resolved(command, "", {}, frozenset(secrets - set(places.values())))
@@ -274,7 +284,10 @@ def _normalise(table: Json, where: Where) -> dict[str, Json]:
 
 
 def _without_filter(table: dict[str, Json], where: Where) -> dict[str, Json]:
-    """Return a definition in which OpenClaw's `toolFilter` has become `allow` and `deny`."""
+    """Return a definition in which Copilot's `tools` and OpenClaw's `toolFilter` are `allow` and `deny`."""
+    if isinstance(table.get("tools"), (list, dict)):  # a table holds Codex's approvals
+        rest = {key: value for key, value in table.items() if key != "tools"}
+        table = rest if isinstance(table["tools"], dict) else {"allow": table["tools"]} | rest
     if "toolFilter" not in table:
         return table
     lists = {"include": Field("texts"), "exclude": Field("texts")}
@@ -296,7 +309,7 @@ def _check_contradictions(facts: dict[str, Json], where: Where) -> None:
     has_command, has_url = bool(facts.get("command")), bool(facts.get("url"))
     if has_command == has_url:
         where.fail("it has both a command and a url; keep one." if has_url else "it needs a command or a url.")
-    wrong = ("headers", "auth", "oauth", "scopes") if has_command else ("args", "env", "cwd")
+    wrong = ("headers", "auth", "oauth", "scopes") if has_command else ("args", "env", "envFile", "cwd")
     for key in wrong:
         if facts.get(key):
             where.fail(f'"{key}" has no meaning beside {"command" if has_command else "url"}; remove one of the two.')

@@ -57,6 +57,7 @@ REQUIREMENTS = {
         _CONFIG,
         "Known foreign keys are tolerated; unknown ones are an error with the nearest known key.",
     ),
+    "mcp:config:env-file": ("ours", "The variables of VS Code's and Cursor's envFile reach the server, below its env."),
     "mcp:config:foreign": ("ours", "Spellings of other clients that mean something here mean it."),
     "mcp:config:transport": (
         _CONFIG,

@@ -357,6 +357,29 @@ def test_a_relative_program_is_started_where_it_was(tmp_path: Path) -> None:
     assert folders(elsewhere) == [str(project), "~/b"]
 
 
+@requirement("mcp:config:env-file")
+@pytest.mark.parametrize(
+    ("env_file", "same_folder", "other_folder"),
+    [
+        ("${workspaceFolder}/.env", "${workspaceFolder}/.env", "{tmp}/project/.env"),
+        ("conf/my.env", "conf/my.env", "{tmp}/project/conf/my.env"),
+        ("~/my.env", "~/my.env", "~/my.env"),
+    ],
+)
+def test_an_env_file_is_found_from_the_manifest(
+    tmp_path: Path, env_file: str, same_folder: str, other_folder: str
+) -> None:
+    """What is in it stays there, and is no secret of the definition."""
+    file = tmp_path / "project" / ".vscode" / "mcp.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"servers": {"shop": {"command": "npx", "envFile": "' + env_file + '"}}}')
+
+    for folder, written in ((tmp_path / "project", same_folder), (tmp_path / "other", other_folder)):
+        (server,) = import_files([file], folder).servers
+        assert server.table == {"command": "npx", "envFile": written.replace("{tmp}", str(tmp_path.resolve()))}
+        assert (server.variables, server.left_out) == ((), ())
+
+
 @requirement("importing:servers:isolated")
 def test_a_file_that_is_none_stops_everything(tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text('{"mcpServers": {')

@@ -84,7 +84,7 @@ def test_an_unknown_key_is_an_error_with_the_nearest_known_one() -> None:
 def test_keys_of_other_clients_without_a_meaning_here_are_tolerated() -> None:
     """So are comments in key's clothing."""
     spec = _parse(
-        {"command": "npx", "alwaysAllow": ["x"], "autoApprove": [], "gallery": True, "_why": 1, "$schema": ""}
+        {"command": "npx", "alwaysAllow": ["x"], "autoApprove": [], "sandboxEnabled": True, "_why": 1, "$schema": ""}
     )
 
     assert spec.command == ("npx",)
@@ -92,7 +92,7 @@ def test_keys_of_other_clients_without_a_meaning_here_are_tolerated() -> None:
 
 @requirement("mcp:config:foreign")
 def test_keys_of_other_clients_mean_what_they_mean_there() -> None:
-    """Codex, Gemini, Cline, mcporter, OpenCode."""
+    """Codex, Gemini, Cline, mcporter, OpenCode, Copilot."""
     codex = _parse(
         {
             "url": "https://x.test",
@@ -115,6 +115,10 @@ def test_keys_of_other_clients_mean_what_they_mean_there() -> None:
         }
     )
 
+    copilot = _parse({"type": "local", "command": "npx", "tools": ["read_*"]})
+    asked = _parse({"command": "npx", "tools": {"b": {"approval_mode": "prompt"}}, "default_tools_approval_mode": "x"})
+
+    assert (copilot.allow, asked.allow) == (("read_*",), ("*",))
     assert codex.headers == {"Authorization": "Bearer ${TOKEN}", "X-A": "1", "X-B": "${B_VAR}"}
     assert (codex.start_timeout_ms, codex.call_timeout_ms) == (2500, 9000)
     assert (codex.allow, codex.deny) == (("a",), ("b",))
@@ -424,8 +428,64 @@ def test_the_fingerprint_follows_definition_and_variables_and_shows_neither() ->
     others = [
         _parse({**table, "args": ["${A}"]}).fingerprint(environment),
         spec._replace(folder=Path("/elsewhere")).fingerprint(environment),
+        spec._replace(env_file=".env").fingerprint(environment),
         *(spec.fingerprint({**environment, name: "other"}) for name in environment),
         spec.fingerprint({}),
     ]
     assert len({base, *others}) == len(others) + 1
     assert "secret" not in base
+
+
+@requirement("mcp:config:env-file")
+def test_the_variables_of_an_env_file_reach_the_server_below_its_env(tmp_path: Path) -> None:
+    """Quotes, comments, `export`, a byte order mark; nothing is expanded, all of it is secret."""
+    lines = ["\ufeff# a comment", "", "PLAIN=one two # three", "export KEY = 'it''s'", 'LONG="a # b\\n\\"c\\"" # d']
+    lines += ["EMPTY=", "HASH=a#b", "RAW='$HOME\\n'", "PLAIN=last", "SHARED=file", "A=#"]
+    (tmp_path / ".env").write_text("\r\n".join(lines), encoding="utf-8")
+    table = {"command": "x", "envFile": "${workspaceFolder}/.env", "env": {"SHARED": "own"}}
+    (spec,) = _include(tmp_path, {"servers": {"shop": table}}, ".vscode/mcp.json")
+
+    command, *_, secrets, _ = resolve(spec, {})
+
+    assert command is not None
+    assert command.env == {
+        "PLAIN": "last",
+        "KEY": "'it''s'",
+        "LONG": 'a # b\n"c"',
+        "EMPTY": "",
+        "HASH": "a#b",
+        "RAW": "$HOME\\n",
+        "SHARED": "own",
+        "A": "",
+    }
+    assert {"last", "a#b"} <= secrets
+
+
+@requirement("mcp:config:env-file")
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "cannot be read: No such file or directory; correct the path, or leave envFile out."),
+        (b"A=1\nhunter2\n", "line 2 of "),
+        (b"\xff\xfe", "cannot be read: it is no UTF-8 text"),
+    ],
+)
+def test_an_env_file_that_is_not_right_is_named_without_its_content(
+    tmp_path: Path, content: bytes | None, sentence: str
+) -> None:
+    if content is not None:
+        (tmp_path / "my.env").write_bytes(content)
+    spec = parse_server("shop", {"command": "x", "envFile": "my.env"}, WHERE, tmp_path)
+
+    with pytest.raises(InvalidConfig) as caught:
+        resolve(spec, {})
+
+    assert "mcp.servers.shop.envFile in /shop/codemode.toml: " in str(caught.value)
+    assert sentence in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+@requirement("mcp:config:env-file")
+def test_an_env_file_has_no_meaning_beside_a_url() -> None:
+    with pytest.raises(InvalidConfig, match='"envFile" has no meaning beside url'):
+        _parse({"url": "https://shop.test/mcp", "envFile": ".env"})
