@@ -114,9 +114,9 @@ def search(terminal: "Terminal", options: SearchOptions) -> ExitStatus:
     from codemode.cli.show import show_ranking
 
     terminal.json = terminal.json or options.json
-    catalog = load_toolbox(terminal, options.manifest, refresh=options.refresh).catalog
-    found = catalog.explain(" ".join(options.query), options.limit)
-    ranking = build_ranking(catalog, found, reasons=options.explain)
+    box = load_toolbox(terminal, options.manifest, refresh=options.refresh)
+    found = box.catalog.explain(" ".join(options.query), options.limit)
+    ranking = build_ranking(box, found, reasons=options.explain)
     if terminal.json:
         terminal.write_json(ranking)
     elif ranking:

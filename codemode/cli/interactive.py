@@ -119,8 +119,7 @@ class ToolboxLookup:
         """Show the tools that a query means."""
         from codemode.cli.listing import build_ranking
 
-        catalog = self._box.catalog
-        ranking = build_ranking(catalog, catalog.explain(query), reasons=False)
+        ranking = build_ranking(self._box, self._box.catalog.explain(query), reasons=False)
         if ranking:
             show.show_ranking(self._terminal, ranking)
         else:

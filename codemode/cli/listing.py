@@ -97,11 +97,28 @@ def build_tool(box: Toolbox, tool: ToolSpec, call: str) -> dict[str, Json]:
 
     `{id, name, label?, description, source, sourceName, call, approval, origin?, parameters, outputSchema?}`
     """
+    tool = _redacted(box, tool)
     shown = compact_entry(tool) | {"call": call, "approval": box.policy.approval_for(tool)}
     if tool.origin:
         shown["origin"] = tool.origin
     shown["parameters"] = tool.parameters
     return shown | ({"outputSchema": tool.output_schema} if tool.output_schema else {})
+
+
+def _redacted(box: Toolbox, tool: ToolSpec) -> ToolSpec:
+    """Return a tool as it may be shown: whoever brings it can say what it was given, a manifest says it as `${…}`.
+
+    Contract: redaction:listings:brought
+    """
+    if tool.source not in ("mcp", "plugin"):
+        return tool
+    redact = box.redactor.value
+    return tool._replace(
+        label=redact(tool.label),
+        description=redact(tool.description),
+        parameters=redact(tool.parameters),
+        output_schema=redact(tool.output_schema),
+    )
 
 
 def build_calls(catalog: Catalog) -> dict[str, str]:
@@ -137,12 +154,12 @@ def _called(catalog: Catalog, asked: str) -> str:
     return next((id_ for id_, each in build_calls(catalog).items() if each == call), "")
 
 
-def build_ranking(catalog: Catalog, found: Iterable[Explained], *, reasons: bool) -> list[dict[str, Json]]:
+def build_ranking(box: Toolbox, found: Iterable[Explained], *, reasons: bool) -> list[dict[str, Json]]:
     """Return the results of a search, best first; with `reasons`, what each word of the query gave."""
-    calls = build_calls(catalog)
+    calls = build_calls(box.catalog)
     ranking: list[dict[str, Json]] = []
     for result in found:
-        entry = compact_entry(result.tool) | {"call": calls[result.tool.id], "score": result.score}
+        entry = compact_entry(_redacted(box, result.tool)) | {"call": calls[result.tool.id], "score": result.score}
         if reasons:
             given: list[Json] = [reason._asdict() for reason in result.reasons]
             entry |= {"coverage": result.coverage, "reasons": given}
@@ -165,7 +182,7 @@ def find_declarations(box: Toolbox, server: str | None) -> list[dict[str, Json]]
             lists those that there are.
     """
     scope = box.catalog.scope
-    files: list[dict[str, Json]] = json.loads(scope.files)
+    files: list[dict[str, Json]] = box.redactor.value(json.loads(scope.files))
     if server is None:
         return files
     by_server = {server_of(file["path"]): file for file in files[1:]}  # the index comes first

@@ -6,7 +6,10 @@ the cell itself returns are not redacted: they are what the user asked for.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from functools import cache
+from itertools import accumulate
 from typing import Any
 
 from codemode.core.types import Json
@@ -27,7 +30,7 @@ _SECRET_VALUES = (  # what credentials look like, each with a text that it canno
     ("xox", r"\bxox[abprs]-[A-Za-z0-9-]{10,}"),
     ("AKIA", r"\bAKIA[0-9A-Z]{16}\b"),
     ("AIza", r"\bAIza[0-9A-Za-z_-]{30,}"),
-    ("eyJ", r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
+    ("eyJ", r"\beyJ[A-Za-z0-9_-]{8,}+(\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)?"),  # with its group or not at all
     *((scheme, rf"\b{scheme}\s+[A-Za-z0-9._~+/=-]{{8,}}") for scheme in ("Bearer", "Basic")),
     ("-----BEGIN ", r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
     ("://", r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
@@ -41,6 +44,7 @@ _OTHERWISE = (
     ("<", "&lt;"),
     (">", "&gt;"),
     ('"', "&quot;"),
+    ("'", r"'(?:\"'\"|\\+')'"),
 )  # what else a character is written as
 
 
@@ -57,26 +61,37 @@ class Redactor:
         self._secrets: set[str] = set()
         self._paths = sorted((pair for pair in paths if len(pair[0]) > 1), key=lambda pair: -len(pair[0]))
         self._pattern: re.Pattern[str] | None = None
+        self._solid: re.Pattern[str] | None = None  # of those with blanks, without these
         self._keys: dict[str, tuple[str, bool]] = {}  # key → how it is shown, whether it tells of a secret
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Remember more values to mask, as when a server's variables are interpolated."""
-        given = {secret for secret in secrets if len(secret) >= MIN_SECRET_CHARS}
+        """Remember more values to mask, as when a server's variables are interpolated.
+
+        Each line of one that has several, such as a private key, is a secret by itself.
+        """
+        whole = tuple(secrets)
+        lines = (line.strip() for secret in whole for line in (secret, *secret.splitlines()))
+        given = {secret for secret in (*whole, *lines) if len(secret.strip()) >= MIN_SECRET_CHARS}
         new = (given | {_decoded(secret) for secret in given if "%" in secret}) - self._secrets
         if new:
             self._secrets |= new
-            longest_first = sorted(self._secrets, key=len, reverse=True)
-            self._pattern = re.compile("|".join(map(_spellings, longest_first)))
+            self._pattern = _any_of(self._secrets)
+            blank = ("".join(secret.split()) for secret in self._secrets if " " in secret and "\n" not in secret)
+            long = [secret for secret in blank if len(secret) >= MIN_SECRET_CHARS]
+            self._solid = _any_of(long) if long else None
             self._keys.clear()
 
     def text(self, text: str) -> str:
         """Return the text with every known or apparent secret masked; its lines keep their numbers.
 
-        Contract: redaction:known:encoded
+        Contract: redaction:known:encoded, redaction:known:wrapped
         """
         if self._pattern is not None:
-            text = self._mask_rests(self._pattern.sub(_mask, text))
+            text = self._pattern.sub(_mask, text)
+            for wrapped in (self._pattern, self._solid) if "\n" in text else ():
+                text = _mask_wrapped(text, wrapped) if wrapped is not None else text
+            text = self._mask_rests(text)
         for mark, pattern in _SECRET_VALUES:
             if mark in text:
                 text = re.sub(pattern, _mask, text)  # compiled when first needed, and kept by `re`
@@ -127,7 +142,25 @@ class Redactor:
 
 
 def _mask(found: re.Match[str]) -> str:
+    if found.re.groups and found[1] is None:  # read to its end all the same, or each of its parts would be read anew
+        return found[0]
     return MASK + "\n" * found[0].count("\n")
+
+
+def _mask_wrapped(text: str, pattern: re.Pattern[str]) -> str:
+    """Mask secrets within which a program broke the line: what is one once all blanks are left out."""
+    if pattern.search("".join(text.split())) is None:
+        return text
+    words = list(re.finditer(r"\S+", text))
+    at = [0, *accumulate(len(word[0]) for word in words)]  # where each word begins without blanks
+    masked, done = "", 0
+    for found in pattern.finditer("".join(word[0] for word in words)):
+        first, last = bisect_right(at, found.start()) - 1, bisect_left(at, found.end()) - 1
+        begin, end = words[first].start() + found.start() - at[first], words[last].start() + found.end() - at[last]
+        if "\n" in text[begin:end]:
+            masked += text[done:begin] + MASK + "\n" * text.count("\n", begin, end)
+            done = end
+    return masked + text[done:]
 
 
 def _without_rests(piece: str, secret: str) -> str:
@@ -153,19 +186,33 @@ def _decoded(secret: str) -> str:
     return unquote(secret)
 
 
+def _any_of(secrets: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(_spellings, sorted(secrets, key=len, reverse=True))))
+
+
 def _spellings(secret: str) -> str:
-    """Return a pattern for a secret as it is, and as JSON, URLs, HTML and source code write it."""
+    """Return a pattern for a secret as it is, and as JSON, URLs, HTML, shells and source code write it."""
     return "".join(map(_spellings_of_char, secret))
 
 
+@cache
 def _spellings_of_char(char: str) -> str:
     if char.isascii() and (char.isalnum() or char in "-_.~"):  # the same everywhere
         return re.escape(char)
-    code, plain = ord(char), re.escape(char)
-    quoted = "".join(f"%(?i:{byte:02x})" for byte in char.encode("utf-8", "surrogatepass"))
-    units = char.encode("utf-16-be", "surrogatepass")
-    escaped = "".join(rf"\\+(?i:u{units[at : at + 2].hex()})" for at in range(0, len(units), 2))
-    spelled = [quoted, escaped, rf"\\+(?i:x{code:02x})", rf"&#(?:0*{code}|(?i:x0*{code:x}));"]
+    code, data, units = ord(char), char.encode("utf-8", "surrogatepass"), char.encode("utf-16-be", "surrogatepass")
+    by_code = _in_any_case(f"{code:x}")
+    spelled = ["".join(f"%(?:25)*{_in_any_case(f'{byte:02x}')}" for byte in data)]  # a URL in a URL: quoted twice
+    spelled.append(rf"\\+(?:x0*{by_code}|[uU]0*{by_code}|u\{{0*{by_code}\}})")
+    spelled.append("".join(rf"\\+{byte:03o}" for byte in data))
+    if len(data) > 1:
+        spelled.append("".join(rf"\\+x{_in_any_case(f'{byte:02x}')}" for byte in data))
+    if len(units) > 2:
+        spelled.append("".join(rf"\\+u{_in_any_case(units[at : at + 2].hex())}" for at in (0, 2)))
+    spelled.append(rf"&#(?:0*{code}|[xX]0*{by_code});")
     spelled += [other for known, other in _OTHERWISE if known == char]
-    spelled.append(rf"\\*{plain}")  # last: "%25" begins as a plain "%" does
+    spelled.append(rf"\\*{re.escape(char)}")  # last: "%25" begins as a plain "%" does
     return f"(?:{'|'.join(spelled)})"
+
+
+def _in_any_case(digits: str) -> str:
+    return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in digits)

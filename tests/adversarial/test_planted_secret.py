@@ -28,7 +28,9 @@ mode = sys.argv[1]
 if mode == "dies":
     sys.stderr.write("cannot use " + sys.argv[2] + "\\n")
     sys.exit(3)
-tools = [{"name": name, "description": name, "inputSchema": {"type": "object"}} for name in ("tell", "refuse", "break")]
+told = "keep " + os.environ["PLANTED"] if mode == "says" else "keep it"
+schema = {"type": "object", "properties": {"as": {"type": "string", "description": told, "default": told}}}
+tools = [{"name": name, "description": told, "inputSchema": schema} for name in ("tell", "refuse", "break")]
 for line in sys.stdin:
     asked = json.loads(line)
     method, secret = asked["method"], os.environ["PLANTED"]
@@ -39,6 +41,7 @@ for line in sys.stdin:
         info = {"name": "planted", "version": "1"}
         version = asked["params"]["protocolVersion"]
         answer = {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}}
+        answer["result"]["instructions"] = "log in with " + secret
     elif method == "tools/list":
         answer = {"result": {"tools": tools}}
     elif method == "tools/call" and asked["params"]["name"] == "tell":
@@ -354,6 +357,30 @@ def test_smoke_and_the_repl_keep_it_too(place: Place) -> None:
 
     assert [where for done in seen for where in found_in(done.out + done.err, place.secret)] == []
     assert files_that_hold(place, but=("clients.json", "check.js", "wrong.js")) == []
+
+
+@requirement("redaction:listings:brought")
+def test_what_a_server_says_of_its_tools_is_listed_without_it(place: Place) -> None:
+    manifest = place.path / "codemode.toml"
+    manifest.write_text(manifest.read_text().replace('"server.py", "runs"', '"server.py", "says"'))
+    asked = ":tools\n:search keep\n:types good\n:describe mcp:good:tell\n:quit"
+    seen = [
+        place.run("catalog"),
+        place.run("catalog", "--json"),
+        place.run("catalog", "search", "keep", "--explain", "--json"),
+        place.run("catalog", "describe", "mcp:good:tell"),
+        place.run("catalog", "types"),
+        place.run("catalog", "types", "good", "--json"),
+        place.run("catalog", "lint", "--json"),
+        place.run("debug-payload", "--json", "--disable-tools"),
+        place.run("debug-payload", "--direct", "--json"),
+        place.run("run", "--json", "--record", "calls.jsonl", "-e", "return (await MCP.good.$api()).tools.length"),
+        place.run("repl", stdin=asked + "\n"),
+    ]
+
+    assert [where for done in seen for where in found_in(done.out + done.err, place.secret)] == []
+    assert all("keep" in done.out for done in (*seen[:6], seen[-1]))
+    assert found_in((place.path / "calls.jsonl").read_text(), place.secret) == []
 
 
 PLUGIN = """

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
@@ -20,6 +21,7 @@ from codemode.cli.which import choose_waiting
 from codemode.core.errors import ErrorCode, InvalidInput, RuntimeUnavailable
 from codemode.core.events import CallSettled, CallStarted, ExecStarted, RunEnded
 from codemode.core.limits import Limits
+from codemode.core.redact import Redactor
 from codemode.core.types import Json
 from codemode.payload.providers import PROVIDERS
 from codemode.store.owner import this_process
@@ -364,11 +366,12 @@ class FakeCatalog:
 @requirement("cli:catalog:types")
 def test_the_declarations_of_one_server_come_without_the_index() -> None:
     catalog: Any = FakeCatalog()
+    box: Any = SimpleNamespace(catalog=catalog, servers=None, redactor=Redactor())
 
-    assert [file["text"] for file in find_declarations(catalog, None)] == ["I", "S"]
-    assert [file["text"] for file in find_declarations(catalog, "shelf")] == ["S"]
+    assert [file["text"] for file in find_declarations(box, None)] == ["I", "S"]
+    assert [file["text"] for file in find_declarations(box, "shelf")] == ["S"]
     with pytest.raises(InvalidInput, match='there is no MCP server "index" in the catalog; there are: shelf'):
-        find_declarations(catalog, "index")
+        find_declarations(box, "index")
     with pytest.raises(InvalidInput, match='there is no tool "x" in the catalog'):
         find_tool(catalog, "x")
 

@@ -14,6 +14,14 @@ REQUIREMENTS = {
         "ours",
         "What fails while a manifest is opened, a plugin too, is told without what is known as secret.",
     ),
-    "redaction:known:encoded": ("ours", "A known secret is masked in the forms that JSON, URLs and HTML give it."),
+    "redaction:known:encoded": ("ours", "A known secret is masked in the forms that JSON, URLs, HTML, shells and source code give it."),
+    "redaction:listings:brought": (
+        "ours",
+        "What a server or a plugin says of its tools is listed without what is known as secret; a cell sees it whole.",
+    ),
+    "redaction:known:wrapped": (
+        "ours",
+        "A known secret is masked where lines were broken within it, and each of its own lines alone.",
+    ),
     "redaction:known:cut": ("ours", "What is left of a known secret where a text was cut is masked too."),
 }

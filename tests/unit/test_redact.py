@@ -2,7 +2,9 @@
 
 import html
 import json
+import shlex
 import sys
+import textwrap
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -30,8 +32,14 @@ SPELLINGS = [
     quote_plus,
     lambda text: quote(text, safe=""),
     lambda text: quote(text, safe="").replace("%2F", "%2f"),
+    lambda text: quote(quote(text, safe=""), safe=""),
     html.escape,
     lambda text: repr(text)[1:-1],
+    lambda text: repr(text.encode())[2:-1],
+    lambda text: ascii(text)[1:-1],
+    lambda text: "".join(rf"\u{{{ord(char):x}}}" if ord(char) > 126 else char for char in text),
+    lambda text: "".join(chr(byte) if byte < 127 else rf"\{byte:03o}" for byte in text.encode()),
+    lambda text: shlex.quote(text)[1:-1],
 ]
 
 
@@ -58,6 +66,51 @@ def test_any_secret_is_masked_in_json_and_in_urls(secret: str) -> None:
 @requirement("redaction:known:encoded")
 def test_what_a_url_carries_encoded_is_masked_decoded_too() -> None:
     assert Redactor(["key%2Fwith%20space"]).text("key/with space") == MASK
+
+
+KEY = "-----BEGIN KEY-----\n  MIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----\n"
+
+
+@requirement("redaction:known:wrapped")
+@pytest.mark.parametrize("line", KEY.splitlines())
+def test_each_line_of_a_secret_of_several_is_one(line: str) -> None:
+    assert Redactor(iter([KEY])).text(f"2: {line.strip()}, he said") == f"2: {MASK}, he said"
+
+
+@requirement("redaction:known:wrapped")
+@settings(deadline=None)
+@given(
+    width=st.integers(1, 20), indent=st.sampled_from(["", "  ", "\t"]), newline=st.sampled_from(["\n", "\r\n", " \n"])
+)
+def test_a_secret_is_masked_where_a_program_broke_its_lines(width: int, indent: str, newline: str) -> None:
+    """Within a word, or at a blank that the line break stands for."""
+    secret = "hunter2/hunter2 %7e 'correct' horse"
+    wrapped = newline.join(
+        textwrap.wrap(f"it said: {secret}!", width, subsequent_indent=indent, break_on_hyphens=False)
+        if width > 2
+        else ["it said:", *secret, "!"]
+    )
+    left = Redactor([secret]).text(wrapped)
+
+    assert "".join(left.split()).replace("[redacted]", "*") == "itsaid:*!"
+    assert left.count("\n") == wrapped.count("\n")
+
+
+@requirement("redaction:known:wrapped")
+def test_blanks_are_no_secret_and_make_none() -> None:
+    redactor = Redactor([" " * 9, "a b c d"])
+
+    assert redactor.text("a          b\nab\ncd") == "a          b\nab\ncd"
+    assert redactor.text("so: a b c d\n") == f"so: {MASK}\n"
+
+
+@requirement("redaction:known:wrapped")
+def test_a_secret_with_many_blanks_is_looked_for_in_one_go() -> None:
+    """A pattern that tries each blank in many places would try 2 to the power of their number, and never end."""
+    words = "  ".join(f"w{number}" for number in range(60))
+    text = words.replace("w59", "w") + "\n" * 2000 + " " * 2000
+
+    assert Redactor([words, "abc" + " " * 60 + "def"]).text(f"{text}abc{text}") == f"{text}abc{text}"
 
 
 def test_the_lines_of_a_text_keep_their_numbers() -> None:
