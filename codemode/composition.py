@@ -265,7 +265,7 @@ async def _add_servers(
 
 @asynccontextmanager
 async def open_session(
-    setup: Setup, pool: WorkerPool | None = None, store: Store | None = None, listener: Listener | None = None
+    setup: Setup, pool: WorkerPool | None = None, store: Store | None = None
 ) -> AsyncIterator[Session]:
     """Open a session; on leaving, end it, and close what was made for it.
 
@@ -273,7 +273,6 @@ async def open_session(
         setup: What is asked.
         pool: Workers to share; one of our own when left out.
         store: Where runs are kept; the user's own when left out.
-        listener: Told of each event.
 
     Raises:
         InvalidConfig: The manifest, or a server that it requires, cannot be used.
@@ -289,10 +288,7 @@ async def open_session(
         box = await stack.enter_async_context(
             open_toolbox(setup.manifest, setup.who.agent_id, setup.refresh, setup.tools)
         )
-        session = await stack.enter_async_context(session_over(box, setup, pool, store))
-        if listener is not None:
-            session.listen(listener)
-        yield session
+        yield await stack.enter_async_context(session_over(box, setup, pool, store))
 
 
 @asynccontextmanager

@@ -20,8 +20,6 @@ TRANSITIONS: dict[RunState, tuple[RunState, ...]] = {
     "expired": (),
     "aborted": (),
 }
-STATES: tuple[RunState, ...] = tuple(TRANSITIONS)
-LIVE_STATES: tuple[RunState, ...] = tuple(state for state, after in TRANSITIONS.items() if after)
 
 
 def step(state: RunState, to: RunState) -> RunState:

@@ -2,7 +2,7 @@
 
 Telemetry counts these events and the trajectory draws them; both see the same stream, so
 they can never disagree. Every event names its run and its moment (Unix milliseconds).
-`EVENT_TYPES` maps the wire name to the type; `to_json` and `event_from_json` are inverse.
+`EVENT_TYPES` maps the wire name to the type.
 """
 
 import json
@@ -146,18 +146,6 @@ Entry = Event | str  # of the log of a run: an event, or what `to_lines` made of
 def to_json(event: Event) -> dict[str, Json]:
     """Return `{"event": name, …fields}`, JSON all through."""
     return {"event": _NAMES[type(event)], **event._asdict()}
-
-
-def event_from_json(row: dict[str, Json]) -> Event:
-    """Return the event that `to_json` wrote.
-
-    Raises:
-        KeyError: The row names no event of ours.
-        TypeError: Its fields are not those of the event.
-    """
-    fields = dict(row)
-    event: Event = EVENT_TYPES[fields.pop("event")](**fields)
-    return event
 
 
 def to_lines(events: Sequence[Event]) -> str:

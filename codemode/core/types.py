@@ -18,6 +18,14 @@ Approval = Literal["never", "ask", "always-deny"]
 BridgeMethod = Literal["search", "describe", "call", "namespace", "yield", "timer"]
 
 
+class Measure(NamedTuple):
+    """One thing that a worker gives up at its start: whether that holds, and what it does or why it is missing."""
+
+    name: str
+    enforced: bool
+    detail: str
+
+
 class RunContext(NamedTuple):
     """What a nested call may know of the run that makes it.
 

@@ -20,11 +20,6 @@ def value_text(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def output_text(item: Mapping[str, Json]) -> str:
-    """Return one output item: a text as it is, JSON indented."""
-    return str(item["text"]) if item["type"] == "text" else value_text(item["value"])
-
-
 def status_text(result: Mapping[str, Json], session: str = "default") -> str:
     """Return what became of a run and, where it waits, how to go on."""
     lines = [status_line(result)]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from codemode.core.types import Json
-from codemode.render.signature import parameters_of, type_words
+from codemode.render.signature import parameters_of
 from codemode.repl.index import Word
 from codemode.repl.place import ITEM
 
@@ -31,11 +31,6 @@ def values_at(schema: Json, keys: Sequence[str]) -> list[Word]:
     listed = part.get("enum")
     values = listed if isinstance(listed, list) else [part["const"]] if "const" in part else []
     return [Word(json.dumps(value, ensure_ascii=False)) for value in values]
-
-
-def type_at(schema: Json, keys: Sequence[str]) -> str:
-    """Return the type at a place in an input, in TypeScript's words."""
-    return type_words(_part_at(schema, keys))
 
 
 def _typed(words: str, required: bool) -> str:

@@ -14,9 +14,9 @@ import signal
 import struct
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
 
 from codemode.core.limits import WORKER_DATA_BYTES
+from codemode.core.types import Measure
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
@@ -68,14 +68,6 @@ _NUMBERS: dict[str, tuple[int, dict[str, int]]] = {
         },
     ),
 }  # fmt: skip
-
-
-class Measure(NamedTuple):
-    """One step: its name, whether it is in force, and what it does or why it is missing."""
-
-    name: str
-    enforced: bool
-    detail: str
 
 
 def lock_down() -> list[Measure]:

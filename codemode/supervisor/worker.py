@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
 
 from codemode.core.errors import RuntimeUnavailable, SnapshotLimit, TurnTimeout
 from codemode.core.limits import (
@@ -25,17 +24,9 @@ from codemode.core.protocol import (
     encode_request,
     parse_turn,
 )
-from codemode.core.types import Json, TurnEnd
+from codemode.core.types import Json, Measure, TurnEnd
 from codemode.supervisor.spawn import Child
 from codemode.supervisor.wire import Answer, Overdue, TooLarge, Wire
-
-
-class Measure(NamedTuple):
-    """One thing that a worker gave up after its start: whether that is in force, and what it does or why not."""
-
-    name: str
-    enforced: bool
-    detail: str
 
 
 class Worker:

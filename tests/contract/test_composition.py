@@ -98,7 +98,8 @@ async def test_what_a_front_end_asks_goes_over_the_manifest_and_is_clamped(manif
     heard: list[Event] = []
     setup = Setup(manifest, Identity("s", "main", "ar_mine"), {"timeout_ms": 10**9})
     store = MemoryStore()
-    async with open_session(setup, store=store, listener=heard.append) as session:
+    async with open_session(setup, store=store) as session:
+        session.listen(heard.append)
         result = await session.exec({"code": "return await tools.greet()"})
         (run,) = store.runs("s")
 

@@ -375,8 +375,7 @@ def test_results_are_spelled_as_the_contract_spells_them() -> None:
     assert Failed("no", ErrorCode.TIMEOUT, "guest", True, "cm_1", (), {}).to_json()["code"] == "timeout"
 
 
-def test_events_survive_their_json() -> None:
-    event = events.CallStarted("cm_1", 1.5, 3, "call", "a:b:c", {"x": [1]})
-    assert events.event_from_json(json.loads(json.dumps(events.to_json(event)))) == event
-    with pytest.raises(KeyError):
-        events.event_from_json({"event": "nope"})
+def test_an_event_as_json_has_its_name_and_its_fields() -> None:
+    assert events.to_json(events.WaitStarted("cm_1", 1.5, "wait_1")) == {
+        "event": "wait_started", "run_id": "cm_1", "at_ms": 1.5, "wait_id": "wait_1",
+    }  # fmt: skip

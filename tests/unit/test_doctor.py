@@ -17,6 +17,7 @@ from codemode.composition import Toolbox
 from codemode.config import CodeModeConfig, ModelRequest, decide_activation, parse_code_mode, unmet_conditions
 from codemode.core.errors import ErrorCode, RuntimeUnavailable
 from codemode.core.tables import Where
+from codemode.core.types import Measure
 from codemode.manifest import Manifest, load_manifest
 from codemode.mcp.connections import McpListing
 from codemode.mcp.failures import ServerFailure
@@ -25,7 +26,6 @@ from codemode.sandbox.probe import ATTEMPTS
 from codemode.store.audit import audit_store
 from codemode.store.sqlite import SqliteStore
 from codemode.supervisor.pool import WorkerPool
-from codemode.supervisor.worker import Measure
 from tests.requirements import requirement
 from tests.support.scripted_worker import spawner
 from tests.support.sessions import tool, toolbox

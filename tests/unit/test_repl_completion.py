@@ -14,7 +14,7 @@ from codemode.core.types import PATH_SEPARATOR
 from codemode.repl.commands import COMMANDS
 from codemode.repl.completer import CellCompleter, SafeCompleter
 from codemode.repl.index import MAX_SHOWN, Index, Word
-from codemode.repl.inputs import keys_at, type_at, values_at
+from codemode.repl.inputs import keys_at, values_at
 from codemode.repl.place import ITEM, Place, locate
 from codemode.repl.scan import scan
 from codemode.repl.vocabulary import Vocabulary
@@ -165,7 +165,6 @@ def test_the_keys_of_an_input_come_with_their_types_required_ones_first() -> Non
 def test_references_arrays_and_alternatives_are_followed() -> None:
     assert [word.text for word in keys_at(ORDER, ("lines", ITEM))] == ["sku", "count"]
     assert [word.text for word in keys_at(ORDER, ("address",))] == ["city"]
-    assert type_at(ORDER, ("lines", ITEM, "count")) == "number"
 
 
 def test_values_are_those_that_the_schema_lists() -> None:

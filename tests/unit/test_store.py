@@ -17,7 +17,7 @@ from codemode.core.errors import (
 )
 from codemode.core.events import CallSettled, RunEnded, SnapshotEvent, TurnMeasured, WaitStarted
 from codemode.core.limits import MAX_LIVE_SUSPENDED_RUNS, Limits
-from codemode.runs import STATES
+from codemode.runs import TRANSITIONS
 from codemode.store.database import Database
 from codemode.store.memory import MemoryStore
 from codemode.store.owner import this_process
@@ -164,13 +164,13 @@ VERBS = {
     ),
     "abort": (lambda store, run: store.abort(run, ME), {"running": "running", "waiting": "aborted"}),
     "unclaim": (lambda store, run: store.unclaim(run), {}),
-    "sweep": (lambda store, run: store.sweep(), {state: state for state in STATES}),
+    "sweep": (lambda store, run: store.sweep(), {state: state for state in TRANSITIONS}),
 }
 
 
 @requirement("runs:states:illegal", "runs:states:table")
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("state", TRANSITIONS)
 def test_each_verb_in_each_state_moves_the_run_as_the_table_says_or_changes_nothing(store, clock, state, verb):
     """Contract 4: an illegal transition raises and changes nothing."""
     act, outcome = VERBS[verb]

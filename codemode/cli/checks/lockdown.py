@@ -9,9 +9,8 @@ from typing import NamedTuple
 from codemode.cli.checks.check import CONFINE, Check
 from codemode.core.errors import CodeModeError
 from codemode.core.limits import WORKER_START_MS
-from codemode.core.types import Json
+from codemode.core.types import Json, Measure
 from codemode.supervisor.spawn import sandbox_argv
-from codemode.supervisor.worker import Measure
 
 _ALLOWED = "allowed"
 _TOGETHER = {  # the attempts of `sandbox.probe` that are refused with an error: name → what it is
