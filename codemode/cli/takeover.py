@@ -113,6 +113,8 @@ def _show(terminal: Terminal, report: Mapping[str, Json], tables: str) -> None:
         terminal.write(tables.rstrip("\n"))
     elif report["servers"]:
         terminal.write(f"wrote {counted(len(report['servers']), 'server')} to {report['manifest']}: {names}")
+    elif not report["skipped"]:
+        terminal.complain("there is no server to import: the map of servers is empty")
     for each in report["skipped"]:
         terminal.complain(f"skipped {printable(each['name'])} of {each['file']}: {printable(each['why'])}")
     for each in report["servers"]:

@@ -92,10 +92,10 @@ def import_files(files: Iterable[Path], manifest_folder: Path) -> Import:
 
 
 def _check_file(file: Path) -> None:
-    if file.is_file():
-        return
     if file.is_dir():
         raise InvalidInput(f'"{file}" is a folder; give the file that defines the servers')
+    if file.exists():  # a pipe, too: `import <(jq …)`
+        return
     siblings = [each.name for each in file.parent.iterdir()] if file.parent.is_dir() else []
     raise InvalidInput(f'there is no file "{file}".{did_you_mean(file.name, siblings)}')
 

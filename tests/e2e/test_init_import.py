@@ -1,6 +1,7 @@
 """`codemode init` and `codemode import` as they are installed, up to the tools of an imported server."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -138,6 +139,31 @@ def test_print_writes_nothing_and_only_chooses(codemode: Codemode, folder: Path)
     assert codemode("import", vscode, "--only", "dcs").err.startswith(
         'error [invalid_input]: no file has a server "dcs"; there are perplexity, local, docs. Did you mean "docs"?'
     )
+
+
+@requirement("importing:report:complete")
+def test_a_file_without_a_server_is_said_to_have_none(codemode: Codemode, folder: Path) -> None:
+    (folder / "empty.json").write_text('{"mcpServers": {}}')
+
+    done = codemode("import", "empty.json")
+
+    assert (done.status, done.out) == (1, "")
+    assert done.err == "there is no server to import: the map of servers is empty\n"
+    assert not (folder / "codemode.toml").exists()
+
+
+@requirement("importing:clients:seven")
+def test_servers_come_from_a_pipe_too(codemode: Codemode, folder: Path) -> None:
+    """What a shell makes of `codemode import <(jq … settings.json)`."""
+    os.mkfifo(folder / "pipe")
+    document = json.dumps({"mcpServers": {"shop": {"command": "npx"}}})
+    with subprocess.Popen(["sh", "-c", 'printf %s "$1" > pipe', "sh", document], cwd=folder) as writer:
+        try:
+            done = codemode("import", "pipe", "--print")
+        finally:
+            writer.kill()
+
+    assert done.out.splitlines()[1:] == ["[mcp.servers.shop]", 'command = "npx"']
 
 
 @requirement("importing:write:no-overwrite")
