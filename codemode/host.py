@@ -25,7 +25,7 @@ from codemode.mcp.shared import Onlooker
 from codemode.session import Identity, Session
 from codemode.store.port import Caller, Store
 from codemode.supervisor.spawn import Child
-from codemode.surface import parse_wait_input
+from codemode.surface import parse_decisions, parse_wait_input
 from codemode.trajectory import fold
 from codemode.trajectory import to_json as tree_to_json
 
@@ -197,7 +197,7 @@ class Errand:
         request = self._request
         if request["op"] == "exec":
             return await session.exec(request["input"])
-        decisions = dict.fromkeys(request["approve"], True) | dict.fromkeys(request["deny"], False)
+        decisions = parse_decisions(request["approve"], request["deny"])
         return await session.wait(
             request["input"], decisions, request["limits"].get("timeout_ms"), always=request["always"]
         )

@@ -197,9 +197,9 @@ def _each(document: dict[str, Json], key: str, where: Where, parse: Callable[[Js
 def _unique(tools: tuple[ToolEntry, ...], core: CoreEntry) -> tuple[ToolEntry, ...]:
     taken = {build_tool_id("openclaw", "core", name): "core.tools" for name in core.tools}
     for tool in tools:
-        first = taken.setdefault(tool.id, tool.where.key)
-        if first != tool.where.key:
-            tool.where.fail(f'the id "{tool.id}" is already taken by {first}; rename one of the two.')
+        if tool.id in taken:
+            tool.where.fail(f'the id "{tool.id}" is already taken by {taken[tool.id]}; rename one of the two.')
+        taken[tool.id] = tool.where.key
     return tools
 
 

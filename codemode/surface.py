@@ -7,7 +7,7 @@ tools. Called by `session` and `payload`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast, get_args
 
 from codemode.core.errors import InvalidInput, UnsupportedLanguage
@@ -157,6 +157,23 @@ def parse_wait_input(raw: Json) -> str:
         found = "none" if not ids else "two different ones"
         raise InvalidInput(f'wait needs one "runId", that of a waiting result; it got {found}')
     return ids.pop()
+
+
+def parse_decisions(approve: Iterable[str], deny: Iterable[str]) -> dict[str, bool]:
+    """Return what a person said of each call, by its id; a text is one id and no row of them.
+
+    Raises:
+        InvalidInput: A call is both approved and denied.
+
+    Contract: approvals:decisions:contradiction
+    """
+    approved, denied = ((ids,) if isinstance(ids, str) else tuple(ids) for ids in (approve, deny))
+    for call_id in approved:
+        if call_id in denied:
+            raise InvalidInput(
+                f'call "{call_id[:40]}" is both approved and denied; say one of them. Nothing was decided'
+            )
+    return dict.fromkeys(approved, True) | dict.fromkeys(denied, False)
 
 
 def _known_arguments(raw: Json, tool: str, fields: tuple[str, ...]) -> dict[str, Json]:

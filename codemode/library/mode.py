@@ -8,6 +8,7 @@ stand on the same parts; nothing here runs a cell by itself.
 import asyncio
 import json
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -21,6 +22,7 @@ from codemode.core.errors import InvalidConfig, InvalidInput
 from codemode.core.events import Event
 from codemode.core.limits import LIMITS
 from codemode.core.names import VISIBLE_TOOLS, did_you_mean
+from codemode.core.tables import shown
 from codemode.core.types import CodeModeResult, Failed, Json, Language, VisibleTool
 from codemode.library.functions import ToolLike, entry_of
 from codemode.mcp.shared import SharedServers
@@ -34,7 +36,7 @@ from codemode.store.memory import MemoryStore
 from codemode.store.port import Caller, Store
 from codemode.store.sqlite import SqliteStore
 from codemode.supervisor.pool import WorkerPool
-from codemode.surface import EXEC, build_surface
+from codemode.surface import EXEC, build_surface, parse_decisions
 from codemode.trajectory import Trajectory, fold
 
 _ID_BYTES = 6
@@ -96,6 +98,8 @@ class CodeMode:
 
         Contract: library:open:nothing-before
         """
+        if not isinstance(tools, Iterable):
+            raise InvalidConfig(f"tools= takes a list of tools; found {shown(tools)}.")
         _check_names(options, Options.__annotations__, "option")
         _check_names(options.get("limits", {}), [limit.name for limit in LIMITS], "limit")
         self._manifest = None if manifest is None else Path(manifest)
@@ -155,9 +159,12 @@ class CodeMode:
             always: Whether an approval holds for every call of its tool in this run.
             timeout_ms: Wall clock of this wait; the settings' when left out.
 
+        Raises:
+            InvalidInput: A call is both approved and denied.
+
         Contract: library:wait:decides
         """
-        decisions = dict.fromkeys(approve, True) | dict.fromkeys(deny, False)
+        decisions = parse_decisions(approve, deny)
         return await self._now.session.wait({"runId": run_id}, decisions, timeout_ms, always=always)
 
     async def answer(self, use: ToolUse) -> ToolResult:
@@ -273,6 +280,11 @@ class CodeMode:
     def _now(self) -> "_Opened":
         if self._opened is None:
             raise InvalidInput("this CodeMode is not open; use it within: async with CodeMode(…) as code_mode")
+        if not self._opened.is_here():
+            raise InvalidInput(
+                "this CodeMode belongs to the thread and the event loop that opened it; from elsewhere use "
+                "asyncio.run_coroutine_threadsafe(code_mode.exec(…), loop), or open another one"
+            )
         return self._opened
 
     async def _open(self, stack: AsyncExitStack) -> "_Opened":
@@ -295,7 +307,7 @@ class CodeMode:
         session = await stack.enter_async_context(session_over(box, setup, shared.pool, shared.store))
         if "on_event" in options:
             session.listen(_unharmed_by(options["on_event"]))
-        return _Opened(box, shared, session)
+        return _Opened(box, shared, session, threading.get_ident(), asyncio.get_running_loop())
 
     @property
     def shared(self) -> "Shared":
@@ -320,6 +332,19 @@ class _Opened(NamedTuple):
     box: Toolbox
     shared: Shared
     session: Session
+    thread: int
+    loop: asyncio.AbstractEventLoop
+
+    def is_here(self) -> bool:
+        """Say whether whoever asks is in the thread and, if in any, in the event loop that opened it.
+
+        Contract: library:open:one-loop
+        """
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # between two turns of the loop
+            loop = self.loop
+        return threading.get_ident() == self.thread and loop is self.loop
 
 
 def _open_own(stack: AsyncExitStack, path: str | os.PathLike[str] | None) -> Shared:

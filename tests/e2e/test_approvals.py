@@ -253,6 +253,16 @@ def test_always_covers_calls_that_wait_already_but_not_one_that_is_denied(desk: 
     assert sorted(desk.ran()) == ["refund 1", "refund 3"]
 
 
+@requirement("approvals:decisions:contradiction")
+def test_what_is_both_approved_and_denied_is_not_decided(desk: Desk) -> None:
+    run_id = desk.begin(ONE)
+    status, result = desk.json("wait", run_id, "--approve", "1", "--deny", "1")
+
+    assert (status, result["code"]) == (2, "invalid_input")
+    assert 'call "1" is both approved and denied' in result["error"]
+    assert desk.json("runs")[1][0]["state"] == "waiting"
+
+
 @requirement("approvals:always:needs-approve")
 def test_always_without_a_call_is_a_usage_error(desk: Desk) -> None:
     run_id = desk.begin(ONE)

@@ -21,5 +21,6 @@ REQUIREMENTS = {
         "issue 5",
         "`--approve CALL --always` approves every call of that tool in this run, in any process, and in no other run.",
     ),
+    "approvals:decisions:contradiction": ("ours", "A `wait` that both approves and denies a call decides nothing."),
     "approvals:always:needs-approve": ("ours", "`--always` without `--approve` is a usage error."),
 }

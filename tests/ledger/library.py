@@ -4,6 +4,10 @@ REQUIREMENTS = {
     "library:events:listener-fails": ("ours", "A listener that fails is reported to its loop, and the run goes on."),
     "library:import:lazy": ("ours", "Importing the package loads none of its parts: the command line starts at once."),
     "library:open:nothing-before": ("ours", "A CodeMode opens nothing before its `async with`, and says so when used."),
+    "library:open:one-loop": (
+        "ours",
+        "A CodeMode is used in the thread and event loop that opened it; anyone else is told how to ask.",
+    ),
     "library:exec:result": ("contract 3", "exec returns completed, waiting or failed, and never raises for a cell."),
     "library:wait:decides": ("contract 5", "wait goes on with a run and carries a person's decisions."),
     "library:answer:tool-use": ("ours", "A model's tool call of exec or wait is answered with the JSON of its result."),

@@ -23,6 +23,7 @@ from codemode.payload.providers import PROVIDERS
 from tests.requirements import requirement
 
 ROOT = Path(__file__).parents[2]
+PATIENCE_S = 100
 
 
 def add(a: int, b: int = 1) -> int:
@@ -100,6 +101,42 @@ async def test_it_is_used_only_while_it_is_open() -> None:
         code_mode.trace()
 
 
+@requirement("library:open:one-loop")
+async def test_another_thread_and_another_loop_are_told_how_to_ask() -> None:
+    async with CodeMode(tools=[add]) as code_mode:
+        loop = asyncio.get_running_loop()
+
+        def elsewhere() -> Any:
+            for use in (code_mode.trace, lambda: code_mode.telemetry, lambda: asyncio.run(code_mode.exec("1"))):
+                with pytest.raises(InvalidInput, match="run_coroutine_threadsafe"):
+                    use()
+            return asyncio.run_coroutine_threadsafe(code_mode.exec("1 + 1"), loop).result(PATIENCE_S)
+
+        assert value_of(await asyncio.to_thread(elsewhere)) == 2
+        assert value_of(await code_mode.exec("1 + 2")) == 3
+
+
+@requirement("library:open:one-loop")
+def test_between_two_turns_of_its_loop_it_can_be_looked_at() -> None:
+    """As a notebook or an old program does, that drives the loop by hand."""
+    loop = asyncio.new_event_loop()
+    try:
+        code_mode = loop.run_until_complete(CodeMode(tools=[add]).__aenter__())
+        assert value_of(loop.run_until_complete(code_mode.exec("1 + 1"))) == 2
+        assert code_mode.telemetry["execCount"] == 1
+        with pytest.raises(InvalidInput, match="event loop that opened it"):
+            asyncio.run(code_mode.exec("1"))
+        loop.run_until_complete(code_mode.__aexit__(None, None, None))
+    finally:
+        loop.close()
+
+
+async def test_two_tools_of_one_name_are_one_too_many() -> None:
+    code_mode = CodeMode(tools=[add, tool(add)])
+    with pytest.raises(InvalidConfig, match='the id "client:app:add" is already taken by tool add; rename one'):
+        await code_mode.__aenter__()
+
+
 async def test_it_opens_again_after_it_was_closed() -> None:
     code_mode = CodeMode(tools=[add])
     async with code_mode:
@@ -114,6 +151,7 @@ async def test_it_opens_again_after_it_was_closed() -> None:
     [
         ({"sesion": "x"}, 'no option "sesion".*session'),
         ({"limits": {"timeoutMs": 5}}, 'no limit "timeoutMs".*timeout_ms'),
+        ({"tools": add}, 'takes a list of tools; found "<function add'),
     ],
 )
 def test_a_misspelt_option_is_told_at_once(options: dict[str, Any], says: str) -> None:
@@ -179,6 +217,20 @@ async def test_a_person_decides_on_a_call_that_asks() -> None:
     assert value_of(approved) == "paid"
     assert "was not approved" in value_of(refused)
     assert pay.calls == [{"cents": 5}]
+
+
+@requirement("approvals:decisions:contradiction")
+async def test_a_call_cannot_be_approved_and_denied() -> None:
+    """And an id by itself is one id, whatever its digits."""
+    pay = MockTool("pay", returns="paid", approval="ask")
+    async with CodeMode(tools=[pay]) as code_mode:
+        cell = "for (let at = 0; at < 11; at++) await tools.search('x'); return await tools.pay({})"
+        waiting = await code_mode.exec(cell)
+        assert isinstance(waiting, Waiting)
+        with pytest.raises(InvalidInput, match='call "12" is both approved and denied'):
+            await code_mode.wait(waiting.run_id, approve=["12"], deny=["12"])
+
+        assert value_of(await code_mode.wait(waiting.run_id, approve=waiting.pending[0].id)) == "paid"
 
 
 async def test_where_nobody_can_be_asked_the_call_is_refused() -> None:
