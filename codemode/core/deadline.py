@@ -5,6 +5,7 @@ executor for tools and by `hooks` for guards.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ class Late(Exception):  # the caller says of what, and how long it had
 
 
 async def finish_in_time(awaited: Awaitable[T], timeout_ms: int) -> T:
-    """Return what is awaited; what is late is cancelled, and left alone if it does not heed that soon.
+    """Return what is awaited; what is late is cancelled, and closed if it does not heed that soon.
 
     Raises:
         Late: It did not end in time.
@@ -34,8 +35,23 @@ async def finish_in_time(awaited: Awaitable[T], timeout_ms: int) -> T:
         if not running.done():
             running.cancel()
             running.add_done_callback(_pay_no_heed)
-            await asyncio.wait({running}, timeout=CALL_EXIT_MS / 1000)
+            try:
+                await asyncio.wait({running}, timeout=CALL_EXIT_MS / 1000)
+            finally:
+                close_deaf(running)
     raise Late
+
+
+def close_deaf(running: "asyncio.Future[T]") -> None:
+    """End a task that ignored its cancellation, so that it keeps no event loop from its end.
+
+    Its coroutine is closed where it stands; only one that catches even that stays.
+    """
+    coroutine = running.get_coro() if isinstance(running, asyncio.Task) and not running.done() else None
+    if coroutine is not None:
+        with contextlib.suppress(RuntimeError):  # it awaits while it is closed
+            coroutine.close()
+        running.cancel()
 
 
 def is_cancelled() -> bool:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from codemode.bridge import Bridge, Target, reject
+from codemode.core.deadline import close_deaf
 from codemode.core.errors import NestedToolFailed
 from codemode.core.limits import CALL_EXIT_MS
 from codemode.core.types import BridgeCall, BridgeReply, RunContext
@@ -75,9 +76,11 @@ class Carrier:
         await self.join()
 
     async def join(self) -> None:
-        """Wait until all calls have ended, but not for long: a tool may refuse to."""
+        """Wait until all calls have ended, but not for long: a tool that refuses to is closed."""
         if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=CALL_EXIT_MS / 1000)
+            _, deaf = await asyncio.wait(self._tasks.values(), timeout=CALL_EXIT_MS / 1000)
+            for task in deaf:
+                close_deaf(task)
 
     def _cancel(self) -> None:
         self._stopped = True
@@ -86,7 +89,8 @@ class Carrier:
             task.cancel()
 
     def _on_cancelled(self, call_id: int, task: "asyncio.Task[Any]") -> None:
-        if task.cancelled() and call_id in self._tasks:  # it may have been cancelled twice
+        ended = task.cancelled() or task.exception() is not None  # the latter where it had to be closed
+        if ended and call_id in self._tasks:  # it may have been cancelled twice
             message = "the call was interrupted: its process was stopped. It may have taken effect"
             self._leave(call_id).settled(reject(call_id, NestedToolFailed(message)))
 

@@ -163,16 +163,17 @@ async def test_a_tool_that_will_not_end_does_not_hold_the_session(monkeypatch: p
             except asyncio.CancelledError:
                 continue
 
-    carrier, gate = Carrier(CONTEXT), Gate()
+    carrier, told, gate = Carrier(CONTEXT), Told(), Gate()
+    carrier.receiver = told
     gate.tool = tool("gate", _unused, invoke=stubborn)
     start(carrier, gate)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     await carrier.interrupt()
+    await told.moved.wait()
 
-    assert not carrier.is_idle
-    release.set()
-    await carrier.join()
+    assert carrier.is_idle
+    assert "the call was interrupted" in told.news[0].text
 
 
 @requirement("session:late:stored")

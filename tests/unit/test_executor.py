@@ -187,24 +187,26 @@ async def test_a_call_that_passes_its_timeout_rejects_and_names_it():
 
 
 @requirement("executor:timeout:unheeded")
-async def test_a_tool_that_will_not_end_at_its_timeout_is_left_alone(monkeypatch):
+@pytest.mark.parametrize("deaf_to", [asyncio.CancelledError, BaseException])
+async def test_a_tool_that_will_not_end_at_its_timeout_is_closed_or_left_alone(monkeypatch, deaf_to):
     monkeypatch.setattr("codemode.core.deadline.CALL_EXIT_MS", 20)
-    release, ended = asyncio.Event(), asyncio.Event()
+    release, closed = asyncio.Event(), []
 
     async def stubborn(given, context):
-        while not release.is_set():
-            with contextlib.suppress(asyncio.CancelledError):
-                await release.wait()
-        ended.set()
-        raise ValueError("nobody hears this")
+        try:
+            while not release.is_set():
+                with contextlib.suppress(deaf_to):
+                    await release.wait()
+        finally:
+            closed.append(True)
 
     error = await failure(executor(), make_tool(invoke=stubborn, timeout_ms=20))
-    was_left = not ended.is_set()
-    release.set()
-    await ended.wait()
 
     assert str(error) == "client:app:echo did not answer within its timeoutMs of 20 ms."
-    assert was_left
+    assert closed == ([True] if deaf_to is asyncio.CancelledError else [])
+    release.set()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    assert not others or not (await asyncio.wait(others, timeout=60))[1]
 
 
 async def test_a_tool_that_heeds_its_timeout_has_ended_before_its_call_rejects():
