@@ -11,6 +11,7 @@ from codemode.core.types import Json
 
 FailureKind = Literal["auth", "offline", "http", "exited", "timeout", "protocol"]
 BAD_STATUS = 400  # HTTP: this and more is a refusal
+_LINE_CHARS = 500
 _LAST_WORDS_CHARS = 300  # of stderr, inside one sentence
 
 
@@ -40,6 +41,11 @@ class ServerFailure(NamedTuple):
         if self.stderr:
             shown["stderr"] = self.stderr
         return shown | {"origin": self.origin}
+
+    def in_one_line(self) -> "ServerFailure":
+        """Return the failure as a listing tells it: what a server says of itself may have many lines, and long ones."""
+        words = " ".join(self.message.split())
+        return self._replace(message=words if len(words) <= _LINE_CHARS else f"{words[:_LINE_CHARS]}…")
 
     def sentence(self) -> str:
         """Return the message with the last words of the server's stderr, in one line."""

@@ -26,6 +26,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
+    PARSE_ERROR,
     REQUEST_TIMEOUT,
     ErrorData,
     Implementation,
@@ -99,7 +100,7 @@ class Conversation(NamedTuple):
                 raise RequestFailed("cut") from error
             if (error.code, error.message) == (REQUEST_TIMEOUT, f"Request {method!r} timed out"):
                 raise RequestFailed("timeout") from error
-            raise RequestFailed("refused", f"error {error.code}: {error.message}") from error
+            raise RequestFailed("refused", _told(error)) from error
 
 
 @asynccontextmanager
@@ -180,7 +181,7 @@ def explain(error: BaseException, status: int) -> tuple[FailureKind, str]:
     if isinstance(error, MCPError):
         if _is_closed(error) or _is_cut(error):
             return "offline", "closed the connection during the handshake."
-        return "protocol", f"answered the handshake with error {error.code}: {error.message}."
+        return "protocol", f"answered the handshake with {_told(error)}."
     if isinstance(error, httpx2.HTTPStatusError):
         return explain_status(error.response.status_code)
     if isinstance(error, httpx2.TimeoutException):
@@ -205,6 +206,13 @@ def _explain_reach(error: BaseException) -> str:
     if isinstance(root, socket.gaierror):
         return f"no host is known as {place}"
     return str(error) or type(error).__name__
+
+
+def _told(error: MCPError) -> str:
+    """Return what an answer was that is an error, or that the SDK could not read."""
+    if error.code == PARSE_ERROR and error.message.startswith("Failed to parse "):
+        return "what is not MCP"
+    return f"error {error.code}: {error.message}"
 
 
 def _is_closed(error: MCPError) -> bool:

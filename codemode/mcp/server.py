@@ -125,8 +125,9 @@ class Server:
                 with self._looked_on():
                     return await self._fetch(await self._connect(to_call=False))
             except ServerUnavailable as error:
-                self._failed = self._grounds.clock(), error.failure
-                raise
+                failure = error.failure.in_one_line()
+                self._failed = self._grounds.clock(), failure
+                raise ServerUnavailable(failure) from error
 
     async def request(
         self, method: str, params: Mapping[str, Json], on_progress: Callable[[Json], None] | None

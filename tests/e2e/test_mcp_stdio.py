@@ -16,6 +16,7 @@ from codemode.mcp.connections import McpServers
 from codemode.mcp.failures import ServerFailure, ServerUnavailable
 from codemode.mcp.listings import Listing, ListingCache
 from codemode.mcp.process import MARK, ServerProcess
+from codemode.mcp.servers import ServerSpec
 from tests.requirements import requirement
 from tests.support.mcp import (
     CONTEXT,
@@ -146,9 +147,16 @@ async def test_a_server_that_never_greets_times_out_by_name(tmp_path: Path) -> N
 @requirement("mcp:start:timeout")
 async def test_a_server_that_greets_but_never_lists_times_out_by_name(tmp_path: Path) -> None:
     """The list belongs to the start."""
-    failure = await _failure(tmp_path, odd("greets_but_never_lists", startTimeoutMs=4000))
+    assert await _give_up_listing(tmp_path, odd("greets_but_never_lists")) == "timeout"
 
-    assert failure.message == 'MCP server "odd" did not answer tools/list within startTimeoutMs = 4000 ms.'
+
+async def _give_up_listing(folder: Path, spec: ServerSpec) -> str:
+    async with servers_of(spec, cache=folder) as servers:
+        connection = await servers._servers["odd"]._connect(to_call=False)
+        connection._spec = spec._replace(start_timeout_ms=500)  # its start may take longer
+        with pytest.raises(ServerUnavailable, match="did not answer tools/list within startTimeoutMs = 500 ms") as told:
+            await connection.list_tools(0.0)
+    return told.value.failure.kind
 
 
 @requirement("mcp:start:failure-kinds")
@@ -168,6 +176,17 @@ async def test_a_server_that_does_not_speak_mcp_is_a_protocol_failure(tmp_path: 
 
     assert failure.kind == "protocol"
     assert sentence in failure.message
+
+
+@requirement("mcp:start:failure-kinds")
+async def test_what_a_server_says_of_itself_is_one_line_of_bounded_length(tmp_path: Path) -> None:
+    """As where it answers with a traceback."""
+    failure = await _failure(tmp_path, odd("refuses_to_greet_at_length"))
+
+    assert failure.message.startswith(
+        'MCP server "odd" answered the handshake with error -32603: Traceback: a line a line '
+    )
+    assert len(failure.message) < 600
 
 
 @requirement("mcp:start:failure-kinds", "mcp:call:is-error-resolves")
@@ -444,13 +463,7 @@ async def test_a_list_is_paged_to_its_end(tmp_path: Path) -> None:
 @requirement("mcp:list:bounded", "mcp:start:timeout")
 async def test_pages_that_only_trickle_in_are_given_up(tmp_path: Path) -> None:
     """Each comes well in time, all of them would take 20 s."""
-    async with servers_of(odd("trickles_pages"), cache=tmp_path) as servers:
-        connection = await servers._servers["odd"]._connect(to_call=False)
-        connection._spec = connection._spec._replace(start_timeout_ms=500)  # its start may take longer
-        with pytest.raises(ServerUnavailable, match="did not answer tools/list within startTimeoutMs = 500 ms") as told:
-            await connection.list_tools(0.0)
-
-    assert told.value.failure.kind == "timeout"
+    assert await _give_up_listing(tmp_path, odd("trickles_pages")) == "timeout"
 
 
 @requirement("mcp:list:pages")

@@ -60,6 +60,12 @@ def _caused(cause: Exception) -> httpx2.ConnectError:
     ("error", "kind", "words"),
     [
         (MCPError(CONNECTION_CLOSED, "Connection closed"), "offline", "closed the connection during the handshake."),
+        (MCPError(CONNECTION_CLOSED, "SSE stream failed: x"), "offline", "closed the connection during the handshake."),
+        (
+            MCPError(-32700, "Failed to parse JSON: 1\n2"),
+            "protocol",
+            "answered the handshake with what is not MCP.",
+        ),
         (MCPError(CONNECTION_CLOSED, "no"), "protocol", "answered the handshake with error -32000: no."),
         (httpx2.ConnectError("refused"), "offline", "cannot be reached: refused."),
         (ConnectionRefusedError(), "offline", "cannot be reached: its address refuses connections."),
