@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from codemode.catalog import Catalog, build_catalog
 from codemode.config import CodeModeConfig
+from codemode.core import folders
 from codemode.core.errors import CodeModeError, InvalidConfig
 from codemode.core.interpolate import find_variables
 from codemode.core.limits import clamp_limits
@@ -130,7 +131,7 @@ async def open_toolbox(
 
     Contract: redaction:setup:errors
     """
-    redactor = Redactor(paths=((str(state_dir()), "<state>"), (str(Path.home()), "~")))
+    redactor = Redactor(paths=((folders.state_dir(), "<state>"), (folders.home_dir(), "~")))
     if manifest_path is not None and is_recording(manifest_path):
         yield _replay(manifest_path, redactor)
         return

@@ -7,12 +7,12 @@ server. A file that cannot be read, or was written by another version, is no lis
 
 import json
 import os
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from codemode.core.folders import cache_dir
 from codemode.core.limits import MAX_MCP_PAGES
 from codemode.core.types import Json
 from codemode.mcp.private import write_private
@@ -71,7 +71,7 @@ class ListingCache:
 
     def __init__(self, folder: Path | None = None) -> None:
         """Use this folder, or the user's own."""
-        self._folder = (folder or cache_dir()) / "mcp"
+        self._folder = Path(folder or cache_dir() or os.devnull) / "mcp"  # nothing can be in the latter
 
     def load(self, fingerprint: str) -> Listing | None:
         """Return the listing of a definition, if there is a sound one."""
@@ -111,16 +111,3 @@ class ListingCache:
 
     def _file(self, fingerprint: str) -> Path:
         return self._folder / f"{fingerprint[:32]}.json"
-
-
-def cache_dir() -> Path:
-    """Return the cache folder: `CODEMODE_CACHE_DIR`, else `codemode` in the user's own; it may not exist yet."""
-    given = os.environ.get("CODEMODE_CACHE_DIR")
-    if given:
-        return Path(given).expanduser().absolute()
-    if sys.platform.startswith("linux"):  # what platformdirs says too, whose import costs 10 ms of each command
-        base = os.environ.get("XDG_CACHE_HOME", "")
-        return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "codemode"
-    from platformdirs import user_cache_path
-
-    return user_cache_path("codemode", appauthor=False)

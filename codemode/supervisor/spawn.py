@@ -14,6 +14,7 @@ from importlib.machinery import PathFinder
 from typing import NamedTuple
 
 from codemode.core.errors import RuntimeUnavailable
+from codemode.core.folders import cache_dir
 
 _PACKAGE_ROOT = __file__.rsplit(os.sep, 3)[0]
 _SANDBOX_MAIN = "import sys; sys.path += sys.argv[1:3]; from codemode.sandbox.{module} import main; main()"
@@ -61,22 +62,6 @@ def spawn_first() -> Child | None:
         return spawn_worker()
     except RuntimeUnavailable:
         return None
-
-
-def cache_dir() -> str:
-    """Return the folder of compiled engines, or "" where the user has none; it may not exist yet.
-
-    `CODEMODE_CACHE_DIR`, else `codemode` in the user's cache folder, as platformdirs has it
-    (whose import costs 10 ms, and pathlib's 3).
-    """
-    if given := os.environ.get("CODEMODE_CACHE_DIR"):
-        return given
-    home = os.environ.get("HOME", "")
-    if sys.platform == "darwin":
-        base = f"{home}/Library/Caches" if home else ""
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else "")
-    return f"{base}/codemode" if base.startswith("/") else ""
 
 
 def spawn(argv: list[str], env: Mapping[str, str]) -> Child:

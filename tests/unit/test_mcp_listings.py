@@ -10,7 +10,7 @@ import pytest
 
 from codemode.core.redact import Redactor
 from codemode.mcp.connections import McpServers
-from codemode.mcp.listings import Listing, ListingCache, cache_dir, list_tools
+from codemode.mcp.listings import Listing, ListingCache, list_tools
 from codemode.mcp.shared import Onlooker, SharedServers
 from tests.requirements import requirement
 from tests.support.mcp import call, odd, servers_of, shelf
@@ -99,20 +99,6 @@ def test_lists_that_nobody_asked_for_in_a_month_are_forgotten(tmp_path: Path) ->
     cache.save("c" * 64, LISTING._replace(listed_at=31 * 86_400.0))
 
     assert sorted(file.name[0] for file in (tmp_path / "mcp").iterdir()) == ["b", "c"]
-
-
-def test_the_cache_folder_follows_its_variable_and_the_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Ours first, then the desktop's rules; a relative XDG folder is none."""
-    monkeypatch.setenv("CODEMODE_CACHE_DIR", str(tmp_path))
-    assert cache_dir() == tmp_path
-    monkeypatch.delenv("CODEMODE_CACHE_DIR")
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_dir() == tmp_path / "codemode"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert cache_dir() == Path.home() / ".cache" / "codemode"
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert cache_dir().name == "codemode"
 
 
 @requirement("mcp:list:pages")

@@ -17,7 +17,6 @@ from codemode.core.events import CallStarted, TurnMeasured
 from codemode.store import calls
 from codemode.store.database import Database
 from codemode.store.owner import this_process
-from codemode.store.place import state_dir
 from codemode.store.schema import SCHEMA_VERSION
 from codemode.store.sqlite import FILE_NAME, SqliteStore
 from tests.requirements import requirement
@@ -70,28 +69,6 @@ def test_the_store_lies_where_the_environment_says(tmp_path, monkeypatch):
     SqliteStore().close()
 
     assert (tmp_path / "a" / "b" / "codemode.db").is_file()
-
-
-@requirement("runs:store:place")
-@pytest.mark.parametrize("base", ["/somewhere/state", ""])
-def test_without_it_the_store_lies_in_the_users_own_state_folder(monkeypatch, base):
-    """The same place that platformdirs names, found without importing it."""
-    from platformdirs import user_state_path
-
-    monkeypatch.delenv("CODEMODE_STATE_DIR", raising=False)
-    monkeypatch.setenv("XDG_STATE_HOME", base)
-
-    assert state_dir() == user_state_path("codemode", appauthor=False)
-
-
-def test_another_system_has_the_folder_that_platformdirs_names(monkeypatch):
-    """Only Linux is spelled out."""
-    from platformdirs import user_state_path
-
-    monkeypatch.delenv("CODEMODE_STATE_DIR", raising=False)
-    monkeypatch.setattr(sys, "platform", "darwin")
-
-    assert state_dir() == user_state_path("codemode", appauthor=False)
 
 
 @requirement("runs:store:private")

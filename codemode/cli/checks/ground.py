@@ -11,11 +11,11 @@ from pathlib import Path
 from codemode.cli.checks.check import Check
 from codemode.cli.versions import versions
 from codemode.core.errors import CodeModeError
+from codemode.core.folders import cache_dir
 from codemode.render.words import counted, size
 from codemode.store.audit import StoreFacts, audit_store
 from codemode.store.place import state_dir
 from codemode.store.sqlite import FILE_NAME
-from codemode.supervisor.spawn import cache_dir
 
 _PIN = re.compile(r"([\w.-]+)\s*==\s*([\w.]+)")
 _PRIVATE_FOLDER = 0o700
