@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from codemode.composition import Setup, open_pool, open_store, open_toolbox, session_over
-from codemode.core.errors import CodeModeError
+from codemode.core.errors import RuntimeUnavailable
 from codemode.core.events import Event, to_json
 from codemode.core.types import CodeModeResult, Json
 from codemode.live.attempt import failed_before_run
@@ -125,13 +125,24 @@ class Errand:
         self._leaving = asyncio.Event()
 
     async def answer(self, first: Child | None) -> dict[str, Json]:
-        """Return `{"result", "runId", "trajectory"}`, whatever happens."""
+        """Return `{"result", "runId", "trajectory"}`, whatever happens.
+
+        Contract: host:result:always
+        """
         try:
             result = await self._ask(await self._open(first))
-        except (CodeModeError, asyncio.CancelledError) as error:
+        except (Exception, asyncio.CancelledError) as error:  # a fault of ours too: the front end awaits an answer
             result = failed_before_run(error)
-        events = self._store.events(result.run_id) if self._store is not None and result.run_id else []
-        return {"result": result.to_json(), "runId": result.run_id, "trajectory": tree_to_json(fold(events))}
+        tree = tree_to_json(fold(self._events(result.run_id)))
+        return {"result": result.to_json(), "runId": result.run_id, "trajectory": tree}
+
+    def _events(self, run_id: str | None) -> list[Event]:
+        if self._store is None or run_id is None:
+            return []
+        try:
+            return self._store.events(run_id)
+        except RuntimeUnavailable:  # the store has failed since; the result is told all the same
+            return []
 
     async def finish(self) -> None:
         """Stay until the calls of a waiting run have settled, or until this process is to end."""

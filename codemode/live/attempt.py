@@ -5,7 +5,10 @@ or something failed. `fail` is the one function that turns an exception into a f
 """
 
 import asyncio
+import os
+import sys
 import time
+import traceback
 from collections.abc import Callable
 from functools import partial
 
@@ -73,8 +76,9 @@ class Attempt:
         Contract: session:errors:never-raised, session:errors:cut, session:faults:owed
         """
         run = self.run
-        failure = _describe((run and run.stopped) or error)
-        text = _cut(self._around.redactor.text(failure.error))
+        redact = self._around.redactor.text
+        failure = _describe((run and run.stopped) or error, redact)
+        text = _cut(redact(failure.error))
         goes_back = self.claimed and not (run and run.has_begun) and failure.code is not ErrorCode.ABORTED
         if run is not None:
             if not goes_back:
@@ -168,20 +172,26 @@ class Attempt:
 
 def failed_before_run(error: BaseException) -> Failed:
     """Return the failed result of a request for which no session could be opened."""
-    failure = _describe(error)
+    failure = _describe(error, str)
     return Failed(_cut(failure.error), failure.code, failure.phase, False, None, (), Telemetry().to_json())
 
 
-def _describe(error: BaseException) -> GuestFailure:
+def _describe(error: BaseException, redact: Callable[[str], str]) -> GuestFailure:
+    """Return what happened; with CODEMODE_DEBUG a fault of ours is told on stderr with its place.
+
+    Contract: session:errors:debug
+    """
     match error:
         case TurnFailed():
             return error.failure
         case CodeModeError():
             return GuestFailure(error.message, error.code, error.phase)
         case asyncio.CancelledError():
-            return _describe(Aborted("the program that ran the cell was stopped"))
+            return _describe(Aborted("the program that ran the cell was stopped"), redact)
         case _:
-            return _describe(Internal(f"{type(error).__name__}: {error}"))
+            if os.environ.get("CODEMODE_DEBUG") == "1":
+                sys.stderr.write(redact("".join(traceback.format_exception(error))))
+            return _describe(Internal(f"{type(error).__name__}: {error}"), redact)
 
 
 def _cut(text: str) -> str:

@@ -23,6 +23,7 @@ MAY_CATCH_EVERYTHING = {
     "core/errors.py": "an exception whose own text is broken is told by its type",
     "executor.py": "a tool's exception becomes a rejection",
     "hooks.py": "a hook's exception becomes a refusal",
+    "host.py": "a fault of ours before there is a session becomes a failed result",
     "library/mode.py": "a listener of the program around us, reported to its loop",
     "live/carrier.py": "a fault of ours in a call ends its run",
     "namespaces.py": "a plugin's exception in its scope or mapper becomes invalid_config or invalid_input",

@@ -423,6 +423,25 @@ async def test_bad_arguments_are_a_failed_result_without_a_run(pool: WorkerPool,
     assert store.runs("default") == ()
 
 
+@requirement("session:errors:debug")
+@pytest.mark.parametrize("debug", ["", "1"])
+async def test_a_fault_of_ours_shows_where_it_is_only_to_who_asks(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], debug: str
+) -> None:
+    async def fail(*_: Any) -> None:
+        raise KeyError("hunter2-hunter2")
+
+    monkeypatch.setenv("CODEMODE_DEBUG", debug)
+    monkeypatch.setattr("codemode.session.admit_cell", fail)
+    async with open_test_session(pool, toolbox()) as session:
+        session.parts.around.redactor.learn(["hunter2-hunter2"])
+        result = failed(await cell(session, "1"))
+    told = capsys.readouterr().err
+
+    assert (result.code, result.error) == (ErrorCode.INTERNAL_ERROR, "KeyError: '[redacted]'")
+    assert ("Traceback" in told, "KeyError: '[redacted]'" in told) == (bool(debug), bool(debug))
+
+
 @requirement("session:errors:cut")
 async def test_a_long_error_is_cut(pool: WorkerPool) -> None:
     async with open_test_session(pool, toolbox()) as session:

@@ -1,6 +1,10 @@
 """Promises of the session: results, runs that wait, ends from outside; and of bridge and host."""
 
 REQUIREMENTS = {
+    "session:errors:debug": (
+        "contract 10",
+        "With CODEMODE_DEBUG=1 a fault of ours shows its traceback, redacted; without it nobody sees one.",
+    ),
     "session:errors:never-raised": (
         "contract 3",
         "Bad arguments, unknown runs and limits are `failed` results with code and phase, never raised errors.",
@@ -82,6 +86,10 @@ REQUIREMENTS = {
     ),
     "host:front-end:ctrl-c": ("contract 12", "After Ctrl-C the answer of the host, `aborted`, is still shown."),
     "host:front-end:died": ("ours", "A host that dies without an answer is one clear error, with its last words."),
+    "host:result:always": (
+        "contract 3",
+        "Whatever fails in the host, before a session too, the front end gets one result and no traceback.",
+    ),
     "host:result:carried": (
         "contract 5",
         "A run may end as `waiting` and return at once; its calls go on in the host until they have settled.",
