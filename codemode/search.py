@@ -20,6 +20,7 @@ from codemode.core.types import ToolSpec
 from codemode.search_words import (
     STOP_WORDS,
     Word,
+    families,
     join_words,
     one_slip_away,
     related_stems,
@@ -44,11 +45,13 @@ _COVERAGE_SHARE = 0.85  # how much of a score depends on how much of the query i
 _MORE_SHARE = 0.3  # of the points of a second word for the same term: `invoice` and `receipt` for `bill`
 _EXACT_NAME = 1000.0  # above any sum of words
 _MIN_SLIP_CHARS = 4  # shorter words are one slip away from everything
+_MAX_SLIP_CHARS = 40  # what is longer is no word that somebody typed
 _MIN_FAMILY_SLIP_CHARS = 5  # and those of four from a word of some family: `nope` is not `note`
 _MAX_SLIP_CHARS = 40  # a word has thousands of slips, and no name is longer
 _MAX_SLIPPED_WORDS = 8  # of one query: in one that is nonsense all over there is nothing to be found
 _QUERY_CHARS = 500  # what follows is no question any more, and a cell is not to choose how long its host reads
 _MAX_PREFIX_WORDS = 400  # a one-letter term begins thousands; the rest adds nothing
+_MANY_VARIANTS = 60  # of one term, after which what is worth less is not looked at if there are enough results
 _ENOUGH = 200  # results found through rarer terms, after which commoner ones only order them
 
 
@@ -215,7 +218,9 @@ class SearchIndex:
         The best variant that a tool holds counts whole, others of the same meaning as little more evidence.
         """
         best: dict[int, float] = {}
-        for variant in term.variants:
+        for at, variant in enumerate(term.variants):
+            if at >= _MANY_VARIANTS and len(best) >= _ENOUGH:
+                break
             worth, postings = variant.worth, self._postings[variant.stem]
             known = above if len(above) >= len(best) else best
             if len(known) >= _ENOUGH or (term.text in STOP_WORDS and above):
@@ -275,14 +280,14 @@ class SearchIndex:
     def _nearly(self, word: Word) -> dict[str, _Found]:
         """Return the stems that the word, its stem or a word of a family is one slip away from."""
         found: dict[str, _Found] = {}
-        for text in dict.fromkeys((word.text, word.stem)):
-            for other in one_slip_away(text) if _MIN_SLIP_CHARS <= len(text) <= _MAX_SLIP_CHARS else ():
-                near = self._stems.get(other, other)
-                if near in self._postings:
-                    found.setdefault(near, (other, "slip", _QUALITY["slip"]))
-                for related in related_stems(near) if len(text) >= _MIN_FAMILY_SLIP_CHARS else ():
-                    if related in self._postings:
-                        found.setdefault(related, (related, "family", _QUALITY["family"] * _QUALITY["slip"]))
+        texts = [text for text in dict.fromkeys(word) if _MIN_SLIP_CHARS <= len(text) <= _MAX_SLIP_CHARS]
+        slips = {other for text in texts for other in one_slip_away(text)}
+        for other in sorted((self._stems.keys() & slips) | (self._postings.keys() & slips)):
+            found.setdefault(self._stems.get(other, other), (other, "slip", _QUALITY["slip"]))
+        if len(word.text) >= _MIN_FAMILY_SLIP_CHARS:
+            meant = {related for other in families().keys() & slips for related in related_stems(other)}
+            for related in sorted(self._postings.keys() & meant):
+                found.setdefault(related, (related, "family", _QUALITY["family"] * _QUALITY["slip"]))
         return found
 
     def _whole(self, word: Word) -> dict[str, _Found]:

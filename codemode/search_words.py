@@ -125,11 +125,12 @@ def one_slip_away(word: str) -> Iterator[str]:
 
 def related_stems(of: str) -> frozenset[str]:
     """Return the stems of the words that mean much the same, from the families."""
-    return _families().get(of, frozenset())
+    return families().get(of, frozenset())
 
 
 @lru_cache(maxsize=1)
-def _families() -> dict[str, frozenset[str]]:
+def families() -> dict[str, frozenset[str]]:
+    """Return the stems of all families, each with those that it shares one with; read once."""
     related: dict[str, set[str]] = {}
     for line in Path(__file__).with_name("search_families.txt").read_text(encoding="utf-8").splitlines():
         family = {stem(word) for word in line.partition("#")[0].split()}

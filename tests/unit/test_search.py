@@ -229,6 +229,18 @@ def test_a_slip_weighs_less_than_the_word_and_more_than_another_word_for_it():
     assert [ranked.tool.name for ranked in found.rank("delte", 2)] == ["delete_file", "remove_file"]
 
 
+def test_what_is_too_long_for_a_word_has_no_slips():
+    name = "x" * 60
+
+    assert ids(named(name), f"{name[1:]}y") == []
+
+
+def test_a_letter_that_begins_very_many_words_finds_enough():
+    tools = [make_tool(f"client:app:a{at:03}_tool", description="") for at in range(300)]
+
+    assert len(index(*tools).rank("a", 250)) >= 200
+
+
 def test_two_slips_and_short_words_find_nothing():
     assert ids(named("search_files", "get"), "saerhc") == []
     assert ids(named("get"), "gte") == []
