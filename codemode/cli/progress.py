@@ -5,14 +5,14 @@ Only on a terminal, and only after a moment: a fast run never loads rich for it.
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from codemode.cli.terminal import Terminal
 from codemode.core.types import Json
-from codemode.render.words import counted, duration, one_line
+from codemode.render.words import MARKS, counted, duration, one_line, waits
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _PATIENCE_S = 0.4  # nobody wonders before that
 _REDRAWS_PER_S = 8
 _PREPARING, _RUNNING = "starting servers and tools", "running"  # of a cell
-_MARKS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Progress:
@@ -92,12 +91,12 @@ class Progress:
 
     def line(self) -> str:
         """Return what there is to say now, without mark or colour."""
-        servers, calls = (sorted(of.copy().values(), key=lambda entry: entry[1]) for of in (self._servers, self._open))
+        servers, calls, now = self._servers.copy().values(), self._open.copy().values(), time.monotonic()
         if servers:
-            return f"connecting {_named(servers)}"
+            return f"connecting {waits(servers, now)}"
         if calls:
-            return f"{counted(len(calls), 'open call')}: {_named(calls)}"
-        return f"{self._doing}, {duration((time.monotonic() - self._began) * 1000)}"
+            return f"{counted(len(calls), 'open call')}: {waits(calls, now)}"
+        return f"{self._doing}, {duration((now - self._began) * 1000)}"
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -119,13 +118,6 @@ class Progress:
                 self._live.start(refresh=True)
 
 
-def _named(waits: Sequence[tuple[str, float]]) -> str:
-    """Return the first three, the longest wait first, each with its time: `memory 2.1 s, weather 2.1 s`."""
-    now = time.monotonic()
-    named = ", ".join(f"{label} {duration((now - since) * 1000)}" for label, since in waits[:3])
-    return f"{named} and {len(waits) - 3} more" if len(waits) > 3 else named
-
-
 class _Line:
     """The line as rich draws it, anew each time."""
 
@@ -135,7 +127,7 @@ class _Line:
     def __rich__(self) -> "Text":
         from rich.text import Text
 
-        mark = _MARKS[int(time.monotonic() * _REDRAWS_PER_S) % len(_MARKS)]
+        mark = MARKS[int(time.monotonic() * _REDRAWS_PER_S) % len(MARKS)]
         text = one_line(self.progress.line(), 200)
         return Text.assemble(
             (f"{mark} ", "cyan"), (f"{text} (Ctrl-C aborts)", "dim"), no_wrap=True, overflow="ellipsis"

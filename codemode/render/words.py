@@ -4,7 +4,9 @@ Pure, standard library only; both the rich renderables and their plain twins use
 """
 
 import re
+from collections.abc import Iterable
 
+MARKS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"  # turn before a line that says what is awaited
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -59,6 +61,18 @@ def size(count: int) -> str:
     if count < 1_000_000:
         return f"{count / 1000:.1f} kB"
     return f"{count / 1_000_000:.1f} MB"
+
+
+def waits(since: Iterable[tuple[str, float]], now: float) -> str:
+    """Return the first three of what is awaited, the longest first, each with its time: `memory 2.1 s, weather 2 s`.
+
+    Args:
+        since: What each is called, and the second since when it is awaited.
+        now: The second that it is.
+    """
+    longest = sorted(since, key=lambda each: each[1])
+    named = ", ".join(f"{label} {duration((now - began) * 1000)}" for label, began in longest[:3])
+    return f"{named} and {len(longest) - 3} more" if len(longest) > 3 else named
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

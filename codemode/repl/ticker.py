@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from codemode.render.words import counted, duration, one_line
+from codemode.render.words import MARKS, counted, duration, one_line, waits
 from codemode.repl.record import Record
 
 _PATIENCE_S = 0.4  # nobody wonders before that
 _REDRAW_S = 0.125
-_MARKS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TAKE_AWAY = "\r\x1b[K"
 
 
@@ -52,19 +51,17 @@ class Ticker:
     def line(self) -> str:
         """Return what there is to say now."""
         now = self._clock()
-        opened = sorted(self._record.open.values(), key=lambda call: call[1])
+        opened = self._record.open.values()
         if not opened:
             return f"running, {duration((now - self._began) * 1000)} (Ctrl-C aborts)"
-        named = ", ".join(f"{label} {duration((now - since) * 1000)}" for label, since in opened[:3])
-        more = f" and {len(opened) - 3} more" if len(opened) > 3 else ""
-        return f"{counted(len(opened), 'open call')}: {named}{more} (Ctrl-C aborts)"
+        return f"{counted(len(opened), 'open call')}: {waits(opened, now)} (Ctrl-C aborts)"
 
     def _draw_after(self, delay_s: float) -> None:
         if self._stream is not None:
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._draw)
 
     def _draw(self) -> None:
-        mark = _MARKS[int(self._clock() / _REDRAW_S) % len(_MARKS)]
+        mark = MARKS[int(self._clock() / _REDRAW_S) % len(MARKS)]
         width = shutil.get_terminal_size().columns - 3
         self._write(f"{_TAKE_AWAY}{mark} {one_line(self.line(), width)}")
         self._is_drawn = True

@@ -87,10 +87,6 @@ class Person:
             lambda: f"[{number}]>" in [line.strip() for line in self.display.lines()], f"an empty prompt {number}"
         )
 
-    def sees_no(self, text: str) -> None:
-        """Wait until a text is no longer visible."""
-        self._until(lambda: text not in "\n".join(self.display.lines()), f"no {text!r}")
-
     def waits_until(self, holds: Callable[[], bool], what: str) -> None:
         """Wait until something holds of what is on the screen."""
         self._until(holds, what)
