@@ -131,7 +131,7 @@ class Errand:
         """
         try:
             result = await self._ask(await self._open(first))
-        except (Exception, asyncio.CancelledError) as error:  # a fault of ours too: the front end awaits an answer
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # a fault of ours must be told too
             result = failed_before_run(error)
         tree = tree_to_json(fold(self._events(result.run_id)))
         return {"result": result.to_json(), "runId": result.run_id, "trajectory": tree}

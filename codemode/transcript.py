@@ -118,8 +118,7 @@ class Transcript(NamedTuple):
         """
         turns: list[Json] = []
         for role, text, calls in self.turns:
-            rows = [{**use._asdict(), "result": result, "failed": bad, "runId": run} for use, result, bad, run in calls]
-            turns.append({"role": role, "text": text, "calls": rows})
+            turns.append({"role": role, "text": text, "calls": list(map(_row, calls))})
         return {"version": FORMAT_VERSION, "turns": turns}
 
     @classmethod
@@ -162,6 +161,13 @@ def _result(call: Call) -> ToolResult:
     return ToolResult(call.use, json.dumps(failed.to_json(), separators=(",", ":")), failed=True)
 
 
+def _row(call: Call) -> dict[str, Json]:
+    (id_, name, given, signature), result, failed, run_id = call
+    row: dict[str, Json] = {"id": id_, "name": name, "input": given}
+    row |= {"signature": signature} if signature else {}
+    return row | {"result": result, "failed": failed, "runId": run_id}
+
+
 def _read(row: Json) -> Turn:
     match row:
         case {"role": "user" | "assistant" as role, "text": str(text), "calls": [*calls]}:
@@ -173,6 +179,8 @@ def _read_call(row: Json) -> Call:
     match row:
         case {"id": str(id_), "name": str(name), "input": given, "result": str() | None as result, **rest}:
             match rest:
-                case {"failed": bool(failed), "runId": str() | None as run_id}:
-                    return Call(ToolUse(id_, name, given), result, failed, run_id)
+                case {"failed": bool(failed), "runId": str() | None as run_id, **more}:
+                    match more.get("signature"):
+                        case str() | None as signature:
+                            return Call(ToolUse(id_, name, given, signature), result, failed, run_id)
     raise InvalidInput(f"a call of the transcript is not as it was saved: {json.dumps(row):.80}")

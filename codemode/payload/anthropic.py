@@ -9,6 +9,7 @@ from codemode.payload.messages import (
     ToolResult,
     ToolUse,
     UserMessage,
+    arguments_object,
 )
 
 
@@ -39,14 +40,15 @@ def _tool(tool: VisibleTool) -> dict[str, Json]:
 
 
 def _messages(messages: tuple[Message, ...]) -> list[Json]:
-    """Return the messages, those of one role in a row joined, as this API wants tool results."""
+    """Return the messages, those of one role in a row joined, as this API wants tool results; it takes no empty one."""
     joined: list[Json] = []
     for message in messages:
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
+        blocks = _blocks(message)
         if joined and joined[-1]["role"] == role:
-            joined[-1]["content"].extend(_blocks(message))
-        else:
-            joined.append({"role": role, "content": _blocks(message)})
+            joined[-1]["content"].extend(blocks)
+        elif blocks:
+            joined.append({"role": role, "content": blocks})
     return joined
 
 
@@ -59,4 +61,8 @@ def _blocks(message: Message) -> list[Json]:
             return [answer | {"is_error": True} if failed else answer]
         case AssistantMessage(text, uses):
             said: list[Json] = [{"type": "text", "text": text}] if text else []
-            return said + [{"type": "tool_use", **use._asdict()} for use in uses]
+            return said + [_use(use) for use in uses]
+
+
+def _use(use: ToolUse) -> dict[str, Json]:
+    return {"type": "tool_use", "id": use.id, "name": use.name, "input": arguments_object(use.input)}

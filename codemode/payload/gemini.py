@@ -9,6 +9,7 @@ from codemode.payload.messages import (
     ToolResult,
     ToolUse,
     UserMessage,
+    arguments_object,
     parse_arguments,
 )
 
@@ -32,10 +33,11 @@ def parse_reply(body: Json) -> Reply:
         LookupError: The body is no answer of generateContent.
     """
     parts = body["candidates"][0]["content"].get("parts", [])
-    calls = [part["functionCall"] for part in parts if "functionCall" in part]
+    calls = [(part["functionCall"], part.get("thoughtSignature")) for part in parts if "functionCall" in part]
+    reply_id = body.get("responseId", "call")  # calls may come without an id; each conversation needs different ones
     uses = tuple(
-        ToolUse(call.get("id", f"call_{number}"), call["name"], call.get("args", {}))
-        for number, call in enumerate(calls, 1)
+        ToolUse(call.get("id") or f"{reply_id}_{number}", call["name"], call.get("args", {}), signature)
+        for number, (call, signature) in enumerate(calls, 1)
     )
     text = "".join(part["text"] for part in parts if "text" in part and not part.get("thought"))
     usage = body.get("usageMetadata") or {}
@@ -49,14 +51,15 @@ def _declaration(tool: VisibleTool) -> dict[str, Json]:
 
 
 def _contents(messages: tuple[Message, ...]) -> list[Json]:
-    """Return the contents, those of one role in a row joined, as this API wants responses."""
+    """Return the contents, those of one role in a row joined, as this API wants responses; it takes no empty one."""
     joined: list[Json] = []
     for message in messages:
         role = "model" if isinstance(message, AssistantMessage) else "user"
+        parts = _parts(message)
         if joined and joined[-1]["role"] == role:
-            joined[-1]["parts"].extend(_parts(message))
-        else:
-            joined.append({"role": role, "parts": _parts(message)})
+            joined[-1]["parts"].extend(parts)
+        elif parts:
+            joined.append({"role": role, "parts": parts})
     return joined
 
 
@@ -69,4 +72,10 @@ def _parts(message: Message) -> list[Json]:
             return [{"functionResponse": {"id": use.id, "name": use.name, "response": response}}]
         case AssistantMessage(text, uses):
             said: list[Json] = [{"text": text}] if text else []
-            return said + [{"functionCall": {"id": use.id, "name": use.name, "args": use.input}} for use in uses]
+            return said + [_call(use) for use in uses]
+
+
+def _call(use: ToolUse) -> dict[str, Json]:
+    """Return the part of a call; from Gemini 3 on, one that had a signature is refused without it."""
+    call: dict[str, Json] = {"functionCall": {"id": use.id, "name": use.name, "args": arguments_object(use.input)}}
+    return call | ({"thoughtSignature": use.signature} if use.signature else {})

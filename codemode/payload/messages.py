@@ -12,11 +12,15 @@ from codemode.core.types import Json, VisibleTool
 
 
 class ToolUse(NamedTuple):
-    """A tool call that the model made; `input` is the text itself where it was no JSON."""
+    """A tool call that the model made; `input` is the text itself where it was no JSON.
+
+    `signature` is what the provider wants back with the call, unread: Gemini's thought signature.
+    """
 
     id: str
     name: str
     input: Json
+    signature: str | None = None
 
 
 class UserMessage(NamedTuple):
@@ -62,9 +66,16 @@ class Reply(NamedTuple):
     output_tokens: int
 
 
+def arguments_object(value: Json) -> dict[str, Json]:
+    """Return a tool call's input as the object that providers take; what is none, as Anthropic says to send it."""
+    if isinstance(value, dict):
+        return value
+    return {"INVALID_JSON": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}
+
+
 def arguments_text(value: Json) -> str:
     """Return a tool call's input as the JSON text that OpenAI's two APIs want."""
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(arguments_object(value), ensure_ascii=False)
 
 
 def parse_arguments(text: str) -> Json:

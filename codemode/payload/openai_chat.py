@@ -52,8 +52,9 @@ def _message(message: Message) -> dict[str, Json]:
         case ToolResult(use, text, _):
             return {"role": "tool", "tool_call_id": use.id, "content": text}
         case AssistantMessage(text, uses):
-            said: dict[str, Json] = {"role": "assistant", "content": text or None}
-            return said | {"tool_calls": [_use(use) for use in uses]} if uses else said
+            if not uses:
+                return {"role": "assistant", "content": text}
+            return {"role": "assistant", "content": text or None, "tool_calls": [_use(use) for use in uses]}
 
 
 def _use(use: ToolUse) -> dict[str, Json]:

@@ -18,6 +18,7 @@ from codemode.payload.messages import AssistantMessage, ChatRequest, ToolResult,
 from codemode.payload.providers import PROVIDERS, build_direct_tools, build_payload, parse_provider
 from codemode.payload.sizes import Comparison, Size, measure, pretty_text
 from codemode.surface import LANGUAGES, build_surface
+from codemode.transcript import Transcript
 from tests.requirements import requirement
 from tests.support.golden import assert_golden
 
@@ -125,6 +126,59 @@ def test_arguments_that_are_no_json_reach_exec_as_the_text_they_are() -> None:
     reply = PROVIDERS["openai"].parse_reply({"choices": [{"message": {"content": None, "tool_calls": [call]}}]})
 
     assert reply.message.tool_uses[0].input == '{"code": "retur'
+
+
+def values_in(value: Json, key: str) -> list[Json]:
+    """Return what stands under a key, anywhere in a body."""
+    if isinstance(value, list):
+        return [found for item in value for found in values_in(item, key)]
+    if not isinstance(value, dict):
+        return []
+    here = [value[key]] if key in value else []
+    return here + [found for item in value.values() for found in values_in(item, key)]
+
+
+@requirement("payload:shapes:conversation")
+@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("given", ['{"code": "retur', ["a"], None])
+def test_arguments_that_are_no_object_are_sent_back_within_one(name: str, given: Json) -> None:
+    """A conversation may go on with another provider than the one whose model wrote them."""
+    key = {"anthropic": "input", "gemini": "args"}.get(name, "arguments")
+    use = ToolUse("call_1", "exec", given)
+    said = (*GREETING, AssistantMessage("", (use,)), ToolResult(use, "{}", failed=True))
+    body = build_payload(PROVIDERS[name], request_of(*SURFACE, messages=said), active=True)
+    (sent,) = values_in(body | {"tools": []}, key)
+
+    text = given if isinstance(given, str) else json.dumps(given)
+    assert (json.loads(sent) if isinstance(sent, str) else sent) == {"INVALID_JSON": text}
+
+
+@requirement("payload:shapes:conversation")
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_model_that_said_nothing_is_sent_back_as_each_provider_takes_it(name: str) -> None:
+    """Anthropic and Gemini refuse a message without a part, OpenAI one that is null."""
+    said = (UserMessage("Hi."), AssistantMessage(""), UserMessage("Are you there?"))
+    body = build_payload(PROVIDERS[name], request_of(*SURFACE, messages=said), active=True)
+    sent = body.get("messages") or body.get("input") or body.get("contents")
+
+    assert all(each.get("content", each.get("parts")) not in ([], None) for each in sent)
+    assert [each["role"] for each in sent if each["role"] != "user"] == (["assistant"] if name == "openai" else [])
+
+
+@requirement("payload:shapes:conversation")
+def test_gemini_gets_its_thought_signatures_back_where_they_were() -> None:
+    """Of parallel calls the first alone has one; from Gemini 3 on a request without it is refused."""
+    parts = [
+        {"functionCall": {"name": "exec", "args": {"code": "1"}}, "thoughtSignature": "c2lnbmVk"},
+        {"functionCall": {"name": "exec", "args": {"code": "2"}}},
+    ]
+    reply = {"responseId": "r7", "candidates": [{"content": {"parts": parts}}]}
+    message = PROVIDERS["gemini"].parse_reply(reply).message
+    kept = Transcript.from_json(json.loads(json.dumps(Transcript().append(message).to_json()))).messages()[0]
+    (sent,) = build_payload(PROVIDERS["gemini"], request_of(*SURFACE, messages=(kept,)), active=True)["contents"]
+
+    assert [part.get("thoughtSignature") for part in sent["parts"]] == ["c2lnbmVk", None]
+    assert [part["functionCall"]["id"] for part in sent["parts"]] == ["r7_1", "r7_2"]
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

@@ -183,6 +183,7 @@ def _with(**fields: Any) -> dict[str, Any]:
         _with(result={}),
         _with(failed=None),
         _with(runId=7),
+        _with(signature=7),
     ],
 )
 def test_a_damaged_or_newer_transcript_is_refused(document):
