@@ -520,7 +520,7 @@ def test_servers_are_listed_with_their_declarations_and_broken_ones_with_their_k
     types = codemode("catalog", "types", "shelf", **shelf)
 
     assert "mcp:shelf:find_books" in done.out
-    assert re.search(r"^MCP server gone \[offline\]: ", done.err, re.MULTILINE)
+    assert re.search(r"^MCP server gone \[offline\], from codemode.toml: ", done.err, re.MULTILINE)
     assert [failure["server"] for failure in listing["failures"]] == ["gone"]
     calls = {tool["id"]: tool["call"] for tool in listing["tools"]}
     assert calls["mcp:shelf:find_books"] == "MCP.shelf.findBooks(input)"
