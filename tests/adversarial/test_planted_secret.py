@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
 import pytest
@@ -16,6 +16,7 @@ import pytest
 from codemode.cli.overview import ROOMS
 from codemode.payload.providers import PROVIDERS
 from tests.requirements import requirement
+from tests.support.command import Done
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 100
@@ -154,12 +155,6 @@ const attempts = [
 const failures = [];
 for (const attempt of attempts) await attempt().catch((error) => failures.push(error.message));
 """
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
 
 
 class Echo(BaseHTTPRequestHandler):

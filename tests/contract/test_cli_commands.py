@@ -1,17 +1,15 @@
 """Commands that need no host, run in this process on a real store and real manifests."""
 
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import pytest
 import typer
 
-from codemode.cli import app
 from codemode.cli.checks import claims
 from codemode.cli.completion import complete_run, complete_server, complete_tool, complete_words
 from codemode.cli.listing import find_declarations, find_tool
@@ -29,37 +27,16 @@ from codemode.store.port import NewRun, OpenCall, Suspension
 from codemode.store.sqlite import SqliteStore
 from tests.requirements import requirement
 from tests.support.cells import FIXTURES
+from tests.support.command import Done, command_within
 from tests.support.streams import Stream
 
 CELLS = str(FIXTURES / "manifests" / "cells" / "codemode.toml")
 
 
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """The one document on stdout."""
-        assert self.out.count("\n") == 1
-        return json.loads(self.out)
-
-
 @pytest.fixture
 def codemode(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
     """Run `codemode …` in an empty folder with a store of its own."""
-    for name in [name for name in os.environ if name.startswith("CODEMODE_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("CODEMODE_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Done:
-        capfd.readouterr()
-        status = app.main(list(arguments))
-        return Done(status, *capfd.readouterr())
-
-    return run
+    return command_within(tmp_path, capfd, monkeypatch)
 
 
 @pytest.fixture

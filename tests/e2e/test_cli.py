@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -19,17 +18,12 @@ from codemode.payload.dump import LEVELS
 from codemode.payload.providers import PROVIDERS
 from tests.requirements import requirement
 from tests.support.cells import BOUND_S, COMMAND, FIXTURES, LOST, clean_environment, run_command
+from tests.support.command import Done
 from tests.support.terminal import run_in_terminal
 
 CELLS = str(FIXTURES / "manifests" / "cells" / "codemode.toml")
 RUN_ID = re.compile(r"cm_[0-9a-f-]{36}")
 ESCAPE = "\x1b["
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
 
 
 @pytest.fixture

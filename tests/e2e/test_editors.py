@@ -19,19 +19,12 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.requirements import requirement
 from tests.support.cells import BOUND_S, COMMAND, clean_environment
+from tests.support.command import Done
 from tests.support.http_servers import Recorded, build_shop, serve
 from tests.support.mcp import SERVERS, reference_server
 
 REFERENCE = ("everything", "filesystem", "memory", "sequential-thinking")
 Tables = Mapping[str, dict[str, Any]]
-
-
-class Done(NamedTuple):
-    """How a command ended."""
-
-    status: int
-    out: str
-    err: str
 
 
 class Desk(NamedTuple):

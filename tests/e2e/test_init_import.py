@@ -7,20 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from tests.requirements import requirement
 from tests.support.cells import BOUND_S, COMMAND, FIXTURES, clean_environment
+from tests.support.command import Done
 
 CLIENTS = FIXTURES / "clients"
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
 
 
 Codemode = Callable[..., Done]

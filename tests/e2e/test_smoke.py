@@ -8,24 +8,18 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from tests.requirements import requirement
 from tests.support.cells import BOUND_S, COMMAND, FIXTURES, ROOT, clean_environment
+from tests.support.command import Done
 from tests.support.processes import children_of, has_ended
 from tests.support.terminal import run_in_terminal
 
 CHECKS = str(FIXTURES / "smoke" / "checks")
 BROKEN = str(FIXTURES / "smoke" / "broken")
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
 
 
 Smoke = Callable[..., Done]

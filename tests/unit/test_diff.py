@@ -2,22 +2,20 @@
 
 import io
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codemode.cli import app
 from codemode.cli.catalog_diff import compare, load_saved
 from codemode.core.errors import InvalidInput
 from codemode.core.types import Json
 from codemode.render import plain_lint
 from tests.requirements import requirement
+from tests.support.command import Done, command_within
 
 MANIFEST = """
 [[tool]]
@@ -229,32 +227,11 @@ def test_a_long_value_is_cut_in_a_line_but_not_in_the_data() -> None:
 # The commands
 
 
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        assert self.out.count("\n") == 1
-        return json.loads(self.out)
-
-
 @pytest.fixture
 def codemode(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
     """Run `codemode …` in a folder with a manifest of two tools."""
-    for name in [name for name in os.environ if name.startswith("CODEMODE_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("CODEMODE_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
     write_manifest(tmp_path)
-
-    def run(*arguments: str) -> Done:
-        capfd.readouterr()
-        status = app.main(list(arguments))
-        return Done(status, *capfd.readouterr())
-
-    return run
+    return command_within(tmp_path, capfd, monkeypatch)
 
 
 def write_manifest(folder: Path, kind: str = "string", other: str = "other") -> None:
@@ -339,7 +316,7 @@ def test_lint_ends_with_0_on_warnings_and_with_1_where_a_tool_cannot_be_sent(
     assert refused.status == as_json.status == 1
     assert '  error    openai #/properties/id: an array without "items"' in refused.out
     assert as_json.json["providers"]["openai"]["refused"] == ["client:app:look"]
-    assert {found["provider"] for found in as_json.json["findings"]} == {"openai", "gemini"}
+    assert {found["provider"] for found in as_json.json["findings"]} == {"openai", "anthropic", "gemini"}
 
 
 @requirement("cli:catalog:lint")
