@@ -61,10 +61,11 @@ def show_comparison(terminal: Terminal, box: Toolbox, provider: Provider) -> Non
         terminal.write_json(comparison.to_json())
         return
     saved = comparison.to_json()["saved"]
+    less = "saved" if saved["bytes"] >= 0 else "added"  # a few small tools are smaller than exec and wait
     rows = [
         ("code mode", str(len(surface)), f"{comparison.surface.bytes:,}", f"{comparison.surface.tokens:,}"),
         ("direct", f"{len(direct):,}", f"{comparison.direct.bytes:,}", f"{comparison.direct.tokens:,}"),
-        ("saved", "", f"{saved['bytes']:,}", f"{saved['tokens']:,} ({saved['share']:.1%})"),
+        (less, "", f"{abs(saved['bytes']):,}", f"{abs(saved['tokens']):,} ({abs(saved['share']):.1%})"),
     ]
     show_table(terminal, (provider.name, "tools", "bytes", "tokens"), rows)
     if comparison.surface.counter == ESTIMATE:

@@ -407,7 +407,7 @@ def test_the_comparison_adds_up(codemode: Callable[..., Done], shop: Path) -> No
     assert compared["direct"]["tools"] == 5
     assert compared["saved"]["tokens"] == compared["direct"]["tokens"] - compared["surface"]["tokens"]
     assert compared["saved"]["share"] < 0, "five tiny tools are smaller than exec and wait, and it says so"
-    assert re.search(r"\(-\d+\.\d%\)$", shown[-1])
+    assert re.match(r"added +\d.*\(\d+\.\d%\)$", shown[-1])
 
 
 # doctor
