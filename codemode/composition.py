@@ -19,6 +19,7 @@ from codemode.core.errors import CodeModeError, InvalidConfig
 from codemode.core.interpolate import find_variables
 from codemode.core.limits import clamp_limits
 from codemode.core.redact import Redactor
+from codemode.core.types import ToolSpec
 from codemode.definitions import HookEntry, ToolEntry
 from codemode.executor import Executor
 from codemode.hooks import Hook
@@ -46,6 +47,7 @@ MAX_WORKERS = 4  # more cells at once than cores only take turns
 class Toolbox(NamedTuple):
     """What a manifest gives, ready to be called.
 
+    defined: The tools of the manifest, its plugins and documents, with those that the policy hides.
     servers: What its MCP servers offer: failures, warnings, ages; None without servers.
     notes: Sentences about definitions that were not used.
     namespaces: Of its plugins, None without any; which of them a run sees depends on its catalog.
@@ -58,6 +60,7 @@ class Toolbox(NamedTuple):
     catalog: Catalog
     policy: Policy
     redactor: Redactor
+    defined: tuple[ToolSpec, ...] = ()
     hooks: tuple[Hook, ...] = ()
     servers: "McpListing | None" = None
     notes: tuple[str, ...] = ()
@@ -198,7 +201,7 @@ def _add_tools(stack: AsyncExitStack, box: Toolbox) -> Toolbox:
     stack.push_async_callback(toolset.close)
     catalog = box.catalog.extend(toolset.tools, box.policy)
     notes = tuple(map(box.redactor.text, brought.notes))
-    box = box._replace(catalog=catalog, hooks=toolset.hooks, notes=notes)
+    box = box._replace(catalog=catalog, defined=toolset.tools, hooks=toolset.hooks, notes=notes)
     if not brought.namespaces:
         return box
     from codemode.namespaces import Namespaces  # loaded already, with the plugins

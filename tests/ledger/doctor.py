@@ -23,6 +23,10 @@ REQUIREMENTS = {
         "doctor names each definition of a plugin or a document that is left out, and why.",
     ),
     "doctor:namespaces:opened": ("issue 5", "doctor opens each namespace, and says which lacks a tool."),
+    "doctor:policy:idle": (
+        "ours",
+        "doctor names each glob of allow, deny, approvals and sandbox that matches no tool.",
+    ),
     "doctor:activation:reasons": (
         "contract 2",
         "doctor gives every reason that code mode is off, per agent, and for raw and tool-less requests.",

@@ -516,6 +516,55 @@ async def test_what_a_plugin_brings_is_opened_and_what_is_left_out_is_named(tmp_
     assert "Lists is the global of lists already" in left_out[1][1]
 
 
+POLICY = """
+[tools]
+allow = ["pay", "look*", "mcp:*"]
+deny = ["refnd", "client:app:REFUND"]
+[tools.sandbox.tools]
+deny = ["bundle-mcp", "nothing-*"]
+[approvals]
+"*" = "never"
+"pay" = "ask"
+"plugin:shop:*" = "ask"
+[core]
+tools = ["read_file"]
+roots = ["."]
+[[tool]]
+name = "pay"
+description = "Pays."
+value = 1
+[[tool]]
+name = "refund"
+description = "Hidden, and known all the same."
+value = 1
+"""
+
+
+@requirement("doctor:policy:idle")
+async def test_a_glob_that_matches_no_tool_is_named(tmp_path: Path) -> None:
+    """A misspelt `deny` leaves open what it should close, and nothing else would tell."""
+    (tmp_path / "codemode.toml").write_text(POLICY)
+    checks = await reach.check_catalog(tmp_path / "codemode.toml")
+
+    assert [(check.state, check.says) for check in checks if check.name == "policy"] == [
+        ("warning", 'tools.allow: "look*" matches no tool.'),
+        ("warning", 'tools.allow: "mcp:*" matches no tool.'),
+        ("warning", 'tools.deny: "refnd" matches no tool. Did you mean "refund"?'),
+        ("warning", 'approvals: "plugin:shop:*" matches no tool.'),
+        ("warning", 'tools.sandbox.tools.deny: "nothing-*" matches no tool.'),
+    ]
+
+
+@requirement("doctor:policy:idle")
+async def test_no_glob_is_called_idle_where_a_server_does_not_say_what_it_has(tmp_path: Path) -> None:
+    server = f'[mcp.servers.gone]\ncommand = "{tmp_path / "nowhere"}"\n'
+    (tmp_path / "codemode.toml").write_text(f'[tools]\ndeny = ["mcp:gone:drop_table"]\n{server}')
+    checks = await reach.check_catalog(tmp_path / "codemode.toml")
+
+    assert [check.state for check in checks if check.name == "server"] == ["failed"]
+    assert [check for check in checks if check.name == "policy"] == []
+
+
 @requirement("doctor:namespaces:opened")
 @pytest.mark.parametrize(
     ("scope", "says"),

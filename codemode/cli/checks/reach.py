@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codemode.cli.checks.check import Check
+from codemode.cli.checks.policy import check_globs
 from codemode.composition import Toolbox, open_toolbox
 from codemode.config import CodeModeConfig, ModelRequest, unmet_conditions
 from codemode.core.errors import CodeModeError
@@ -78,7 +79,7 @@ async def check_catalog(manifest_path: Path | None, onlooker: Onlooker = NOBODY)
             notes = [Check("catalog", "warning", f"{note.tool_id}: {note.text}") for note in box.catalog.notes]
             left_out = [Check("catalog", "warning", note) for note in box.notes]
             namespaces = await check_namespaces(box)
-            checks = [*check_servers(box), *left_out, *notes, *namespaces, *check_activation(box)]
+            checks = [*check_servers(box), *left_out, *notes, *namespaces, *check_globs(box), *check_activation(box)]
             return [check._replace(says=box.redactor.text(check.says)) for check in checks]
     except CodeModeError as error:
         return [Check("catalog", "failed", error.message, "Correct what the message names.")]
