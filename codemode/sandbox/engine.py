@@ -237,6 +237,7 @@ class Vm:
         """Run jobs until none is left.
 
         Raises:
+            ThrownValue: A job that is no promise's threw: a microtask, a finalizer. No further job ran.
             TurnInterrupted: The deadline passed; no further job ran.
             OutOfMemory: The memory limit was reached; no further job ran.
         """
@@ -245,8 +246,8 @@ class Vm:
         while True:
             status = execute_job()
             if status < 0:
-                self._note_fatal(self._wasm.qjs_get_exception())
-            if status < 0 or self.interrupted or self._raw_rejections:
+                self._throw()
+            if self.interrupted or self._raw_rejections:
                 self.check()
             if status == 0:
                 return

@@ -101,7 +101,6 @@ _GUARDED = re.compile(r"\b(?:import|export|require|module|exports)\b|\\u")
 _BLANK = re.compile(_LEAD)
 _STATEMENT = re.compile(rf"{_LEAD}(?:(?:{_KEYWORDS})(?![\w$\\])|let\s+(?!in\b|instanceof\b)[\w$\[{{])")
 _AMBIGUOUS = re.compile(rf"{_LEAD}(?:[({{]|async\b|function\b|class\b|[\w$]++\s*+=>|\Z)")
-_COMMENT_AT_END = re.compile(r"//[^\n]*+\Z|\*/\Z")
 
 
 def build_toolchain(workshop: Workshop) -> "Toolchain":
@@ -282,9 +281,14 @@ def _guess_form(code: str) -> Literal["statements", "expression", "unclear"]:
         return "unclear"
     if _STATEMENT.match(code):
         return "statements"
-    if _AMBIGUOUS.match(code) or _COMMENT_AT_END.search(code.rstrip()):
+    if _AMBIGUOUS.match(code) or _may_end_in_comment(code.rstrip()):
         return "unclear"
     return "expression"
+
+
+def _may_end_in_comment(code: str) -> bool:
+    """Say whether the last line could be a comment's; not by a regex, which begins anew at each of a thousand URLs."""
+    return code.endswith("*/") or "//" in code[code.rfind("\n") + 1 :]
 
 
 def _compiled_expression(code: str, compiles: Compile) -> _Shape | None:

@@ -413,13 +413,23 @@ def test_a_place_behind_the_source_is_its_end(rig: Rig) -> None:
         "declare const x",
         "namespace A { }",
         "abstract class A {}",
+        "const m = new Map<string, number>()",
+        "await new Promise<void>((done) => done())",
+        "class A { constructor(private x) {} }",
+        "function f(this: Window) {}",
+        "let x!: number",
+        "export type A = string",
+        "const x = a! + b!",
     ],
 )
 def test_typescript_in_a_javascript_cell_says_so(rig: Rig, source: str) -> None:
     assert rig.refusal(source).message.endswith("; if it is TypeScript, use --language typescript")
 
 
-@pytest.mark.parametrize("source", ["let x = 1 2", "foo(", "}", "const = 1", "a b", "obj = {a: 1, b: }"])
+@pytest.mark.parametrize(
+    "source",
+    ["let x = 1 2", "foo(", "}", "const = 1", "a b", "obj = {a: 1, b: }", "a < b, c > d;;)", "a = b ! c", "f(a ? )"],
+)
 def test_other_errors_do_not_speak_of_typescript(rig: Rig, source: str) -> None:
     assert "TypeScript" not in rig.refusal(source).message
 
@@ -438,6 +448,8 @@ def test_deep_nesting_is_a_syntax_error(rig: Rig, source: str, language: str) ->
 STRIPPED = [
     ("const x: number = 1; return x", "1"),
     ("interface A { a: string }\ntype B = A | null\nreturn 'ok'", "ok"),
+    ("enum E { A = 'a', B = A + 'b', C = `${B}c`, D = A, F = 2 }\nreturn Object.keys(E)", "2,A,B,C,D,F"),
+    ("enum E { 'a b' = ('x' + 'y'), if = 4 + 1, F }\nreturn Object.entries(E)", "5,if,6,F,a b,xy,if,5,F,6"),
     ("enum E { A, B = 'x', C = 1 << 2 }\nreturn [E.A, E[0], E.B, E.C]", "0,A,x,4"),
     ("const enum E { A = 3 } return E.A", "3"),
     ("class P { constructor(private readonly x: number, public y = 2) {} }\nreturn new P(1).x + new P(1).y", "3"),
@@ -546,6 +558,13 @@ def test_positions_lead_back_through_the_types(rig: Rig, source: str, token: str
         ("return 1\n\n  module A.B { }", "a namespace", "3:3"),
         ("declare const x: { a: 1 }\nnamespace B { let x = 1 }", "a namespace", "2:1"),
         ("declare module 'a' {}\nnamespace B {}", "a namespace", "2:1"),
+        ("1\nmodule 'a' { f() }", "a namespace", "2:1"),
+        ("namespace async { f() }", "a namespace", "1:1"),
+        ("namespace readonly.of { f() }", "a namespace", "1:1"),
+        ("enum A { b, ['x'] = 1 }", "a computed member of an enum", "1:13"),
+        ("enum A { [`x`] }", "a computed member of an enum", "1:10"),
+        ("() => { enum A { [`x`] } }", "a computed member of an enum", "1:18"),
+        ("enum A { 1 = 2 }", "a computed member of an enum", "1:10"),
         ("import fs = require('fs')", "`import =`", "1:1"),
         ("import type fs = require('fs')", "`import =`", "1:1"),
         ("export = 1", "`export =`", "1:1"),

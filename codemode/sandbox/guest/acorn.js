@@ -305,15 +305,20 @@ const TYPED_BEFORE = [
 const TYPED_AT = [
   /^:\s*[\w${["'(]/, // const x: number
   /^(as|satisfies)\s+[\w${["'(]/,
-  /^!\s*[.;,)\]=[]/, // x!.y
+  /^!\s*[-+*/<>&|?:.;,)\]=[]/, // x!.y
   /^\?\s*[:,)]/, // optional parameter
   /^<[\w$\s,.|&[\]{}]+>/, // function f<T>
   /^(enum|implements)\b/,
+  /^(private|public|protected|override|type|interface|abstract)\s+[\w$]/, // constructor(private x)
+  /^this\s*:/, // function f(this: Foo)
 ];
+const TYPED_AROUND = [/[\w$]<[^<>()]*$/, /^[\w$\s,.|&[\]{}'"]*>+\s*\(/]; // new Map<string, number>(
 
 // Whether what stopped the parser is something that TypeScript would read on from.
 function looksTyped(source, pos) {
   const before = source.slice(0, pos);
   const at = source.slice(pos);
-  return TYPED_BEFORE.some((rule) => rule.test(before)) || TYPED_AT.some((rule) => rule.test(at));
+  return TYPED_BEFORE.some((rule) => rule.test(before)) ||
+    TYPED_AT.some((rule) => rule.test(at)) ||
+    (TYPED_AROUND[0].test(before) && TYPED_AROUND[1].test(at));
 }

@@ -27,6 +27,7 @@
   const NativeTypeError = TypeError;
   const NativeRangeError = RangeError;
   const NativeReferenceError = ReferenceError;
+  const NativeAggregateError = AggregateError;
   const NativePromise = Promise;
   const NativeProxy = Proxy;
   const objectPrototype = Object.prototype;
@@ -193,7 +194,7 @@
       }
       return encode(apply(toJSON, value, [""]), "", { step, above, value }, lean);
     }
-    if (isError(value)) {
+    if (isError(value) || (!isPlain && isInstance(NativeError, value))) {
       return '{"name":' + quote(toString(value.name)) + ',"message":' + quote(toString(value.message)) + "}";
     }
     if (isPlain && !isView(value)) return encodePlain(value, step, above, lean);
@@ -554,7 +555,7 @@
 
   const near = (wanted, rows, field) => {
     let best = "";
-    let least = 1 + wanted.length / 2;
+    let least = 1 + wanted.length / 3;
     const goal = lower(slice(wanted, 0, 64));
     for (let i = 0; i < rows.length && i < 500; i++) {
       const name = rows[i][field];
@@ -694,11 +695,11 @@
   const expose = (name, value) => defineProperty(globalThis, name, { value, writable: false, enumerable: true, configurable: false, __proto__: null });
 
   expose("tools", tools);
-  expose("API", freeze({ list, read }));
+  expose("API", watched({ list, read }, "API"));
   expose("text", text);
   expose("json", json);
   expose("yield_control", yieldControl);
-  expose("console", freeze({ log: print, info: print, warn: print, error: print, debug: print }));
+  expose("console", watched({ log: print, info: print, warn: print, error: print, debug: print }, "console"));
   expose("setTimeout", setTimer);
   expose("clearTimeout", clearTimer);
   show("ALL_TOOLS", freeze(() => allTools()));
@@ -841,11 +842,41 @@
     return "";
   };
 
+  // What JSON has no form for is named, or it would be shown as null.
+  const named = (value) => {
+    switch (typeof value) {
+      case "function":
+        return "a function";
+      case "undefined":
+      case "symbol":
+      case "number":
+        return toString(value);
+      default:
+        return "";
+    }
+  };
+
+  // The error of `Promise.any` says nothing by itself.
+  const rejections = (reason) => {
+    const errors = isInstance(NativeAggregateError, reason) ? reason.errors : undefined;
+    if (!isArray(errors) || errors.length === 0) return "";
+    let shown = "";
+    for (let i = 0; i < errors.length && i < 3; i++) {
+      const error = errors[i];
+      shown += (i === 0 ? "" : "; ") + (isError(error) ? toString(error.message) : named(error) || encodeScalar(error));
+    }
+    return "every promise was rejected: " + shown + (errors.length > 3 ? "; and " + (errors.length - 3) + " more" : "");
+  };
+
   const explain = (reason) => {
-    if (!isError(reason)) return '{"thrown":' + encodeRoot(reason, "thrown", false) + "}";
+    if (!isError(reason) && !isInstance(NativeError, reason)) {
+      const name = named(reason);
+      if (name !== "") return '{"name":"","message":' + quote("the cell threw " + name + ", not an Error") + ',"stack":"","code":null}';
+      return '{"thrown":' + encodeRoot(reason, "thrown", false) + "}";
+    }
     const code = getCode(codeOf, reason);
     const { stack } = reason;
-    const message = toString(reason.message);
+    const message = toString(reason.message) || rejections(reason);
     return (
       '{"name":' + quote(toString(reason.name)) +
       ',"message":' + quote(message + hint(reason, message)) +

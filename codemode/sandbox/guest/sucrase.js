@@ -96,7 +96,8 @@ class Stripper extends RootTransformer {
   constructor(cell, isMapped) {
     const tokens = new Tokens(cell, isMapped);
     super({ tokenProcessor: tokens, nameManager: NAMES }, [], false, { disableESTransforms: true });
-    this.typescript = new TypeScriptTransformer(this, tokens, false);
+    this.typescript = new Types(this, tokens, false);
+    this.lead = cell.lead;
   }
 
   transform() {
@@ -150,6 +151,28 @@ class Stripper extends RootTransformer {
       if (type === tt._declare || (isAlias && isNameOnSameLine(code, tokens, index))) return true;
     }
     return false;
+  }
+}
+
+// sucrase maps every value of an enum back to its name but a plain text; of a text that is put
+// together, as in `B = A + "b"` or a template, there is no way back either.
+class Types extends TypeScriptTransformer {
+  extractEnumKeyInfo(key) {
+    if (!/[[`\d]/.test(this.tokens.code[key.start])) return super.extractEnumKeyInfo(key);
+    const message = "a computed member of an enum is not supported; write its name";
+    throw Object.assign(new SyntaxError(message), { pos: key.start - this.rootTransformer.lead });
+  }
+
+  processExplicitValueEnumMember(enumName, name, variable) {
+    const { tokens, rootTransformer } = this;
+    const member = `${enumName}[${name}]`;
+    const { rhsEndIndex } = tokens.currentToken();
+    tokens.appendCode(variable === null ? member : `const ${variable}`);
+    tokens.copyToken();
+    while (tokens.currentIndex() < rhsEndIndex) rootTransformer.processToken();
+    if (variable !== null) tokens.appendCode(`; ${member} = ${variable}`);
+    const value = variable ?? member;
+    tokens.appendCode(`; if (typeof ${value} !== "string") ${enumName}[${value}] = ${name};`);
   }
 }
 
@@ -278,13 +301,14 @@ const NAMESPACE_WORDS = [word._namespace, word._module];
 
 function refuseWord(text, tokens, index) {
   const { contextualKeyword, isType } = tokens[index];
-  if (contextualKeyword === word.NONE || !isNameOnSameLine(text, tokens, index)) return null;
+  if (contextualKeyword === word.NONE || !isOnSameLine(text, tokens, index)) return null;
   const [next, afterNext] = [tokens[index + 1], tokens[index + 2]];
   if (isType && NAMESPACE_WORDS.includes(contextualKeyword)) {
+    const isNamed = [tt.name, tt.string].includes(next.type) || (next.type & tt.IS_KEYWORD) > 0;
     const opens = afterNext.type === tt.braceL || afterNext.type === tt.dot;
-    return opens ? unsupported("a namespace", "use a plain object") : null;
+    return isNamed && opens ? unsupported("a namespace", "use a plain object") : null;
   }
-  const isAccessor = contextualKeyword === word._accessor && !next.isType;
+  const isAccessor = contextualKeyword === word._accessor && next.type === tt.name && !next.isType;
   return isAccessor ? unsupported("`accessor`", "write a getter and a setter") : null;
 }
 
