@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -19,7 +20,7 @@ from codemode.core.acceptor import compile_acceptor
 from codemode.core.limits import ERROR_EXCERPT_CHARS
 from codemode.core.schemas import find_schema_fault
 from codemode.core.types import Json
-from codemode.patterns import Undecided, matches
+from codemode.patterns import Patterns, Undecided
 
 Check = Callable[[Json], str | None]
 _STUMBLES = (
@@ -45,6 +46,7 @@ def compile_check(schema: dict[str, Json]) -> Check:
     """
     accepts = compile_acceptor(schema) if find_schema_fault(schema) is None else None
     validator: Any = None
+    patterns = Patterns()
 
     def check(value: Json) -> str | None:
         nonlocal validator
@@ -52,7 +54,8 @@ def compile_check(schema: dict[str, Json]) -> Check:
             return None
         try:
             if validator is None:
-                validator = _build_validator(schema)
+                validator = _build_validator(schema, patterns)
+            patterns.begin()
             return _explain(validator, value)
         except Undecided as pattern:
             return f"a text takes too long to be matched with the pattern {_cut(str(pattern))} (rule: pattern)"
@@ -62,15 +65,17 @@ def compile_check(schema: dict[str, Json]) -> Check:
     return check
 
 
-def _build_validator(schema: dict[str, Json]) -> Any:
+def _build_validator(schema: dict[str, Json], patterns: Patterns) -> Any:
     # Imported here: 90 ms that valid inputs of common schemas never pay.
     from jsonschema import validators
     from referencing import Registry
 
     kind, readable = _choose_dialect(schema)
-    rules = {**kind.VALIDATORS, "anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique_items, "pattern": _pattern}
+    rules = {**kind.VALIDATORS, "anyOf": _any_of, "oneOf": _one_of, "uniqueItems": _unique_items}
+    rules["pattern"] = partial(_pattern, patterns)
     if "patternProperties" in json.dumps(readable):  # the library's own rules for these match without a bound
-        rules |= {"patternProperties": _pattern_properties, "additionalProperties": _additional_properties}
+        rules["patternProperties"] = partial(_pattern_properties, patterns)
+        rules["additionalProperties"] = partial(_additional_properties, patterns)
         rules["unevaluatedProperties"] = lambda *_: ()  # left to the tool
     # An empty registry is given, so that a `$ref` to a URL is an error and never a download.
     return validators.extend(kind, {name: _unless_null(rule) for name, rule in rules.items()})(
@@ -170,22 +175,28 @@ def _unique_items(validator: Any, wanted: bool, value: Json, schema: Json) -> It
         yield _fault("has non-unique elements", value, [])
 
 
-def _pattern(validator: Any, pattern: str, value: Json, schema: Json) -> Iterator[Any]:  # noqa: ARG001
-    if isinstance(value, str) and not matches(pattern, value):
+def _pattern(patterns: Patterns, validator: Any, pattern: str, value: Json, schema: Json) -> Iterator[Any]:  # noqa: ARG001
+    if isinstance(value, str) and not patterns.match(pattern, value):
         yield _fault(f"does not match {pattern!r}", value, [])
 
 
-def _pattern_properties(validator: Any, parts: dict[str, Json], value: Json, schema: Json) -> Iterator[Any]:  # noqa: ARG001
+def _pattern_properties(
+    patterns: Patterns,
+    validator: Any,
+    parts: dict[str, Json],
+    value: Json,
+    schema: Json,  # noqa: ARG001
+) -> Iterator[Any]:
     for pattern, part in parts.items() if isinstance(value, dict) else ():
         for key in value:
-            if matches(pattern, key):
+            if patterns.match(pattern, key):
                 yield from validator.descend(value[key], part, path=key, schema_path=pattern)
 
 
-def _additional_properties(validator: Any, rest: Json, value: Json, schema: Json) -> Iterator[Any]:
-    named, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+def _additional_properties(patterns: Patterns, validator: Any, rest: Json, value: Json, schema: Json) -> Iterator[Any]:
+    named, matched = schema.get("properties", {}), schema.get("patternProperties", {})
     for key in value if isinstance(value, dict) else ():
-        if key in named or any(matches(pattern, key) for pattern in patterns):
+        if key in named or any(patterns.match(pattern, key) for pattern in matched):
             continue
         if rest is False:
             yield _fault(f"may not have the property {key!r}", value, [])
