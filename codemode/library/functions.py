@@ -99,6 +99,8 @@ def tool(run: Callable[..., Any], name: str | None = None, **fields: Unpack[Tool
         raise InvalidConfig(f"a tool is made of a function; found {shown(run)}.")
     name = name or str(getattr(run, "__name__", type(run).__name__))
     where = Where("this program", f"tool {name}")
+    if inspect.isgeneratorfunction(run) or inspect.isasyncgenfunction(run):
+        where.fail("it is a generator, and a call has one result; return a list.")
     check_name(name, where)
     owner = fields.get("owner", OWNER)
     check_owner(owner, where.at("owner"))

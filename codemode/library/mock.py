@@ -3,6 +3,7 @@
 For the tests of programs that use `CodeMode`, and for cells whose tools do not exist yet.
 """
 
+import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any, Unpack
 
@@ -26,7 +27,8 @@ class MockTool:
 
         Args:
             name: The tool's name; its id is `client:app:<name>`.
-            returns: What every call gives. An exception is raised; a function is called with the input.
+            returns: What every call gives. An exception is raised; a function, an asynchronous one too, is called
+                with the input.
             answers: One for each call instead, each as `returns`; a call beyond them fails and says so.
             **fields: What else there is to say of the tool, as for `tool`; any object is an input
                 unless `parameters` says otherwise.
@@ -49,7 +51,8 @@ class MockTool:
         answer = self._returns if self._answers is None else self._next(self._answers)
         if isinstance(answer, BaseException):
             raise answer
-        return answer(input) if callable(answer) else answer
+        given = answer(input) if callable(answer) else answer
+        return await given if inspect.isawaitable(given) else given
 
     def _next(self, answers: Iterator[Any]) -> Any:
         nothing = object()

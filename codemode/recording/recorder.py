@@ -47,7 +47,9 @@ class Recorder(Executor):
             redactor: Masks what is written.
 
         Raises:
-            InvalidConfig: Nothing can be written there, or what is there is a recording with a fault.
+            InvalidConfig: Nothing can be written there, or what is there is a recording with a fault, or none.
+
+        Contract: recording:record:replaces-own
         """
         super().__init__(redactor)
         self._inner = inner
@@ -61,6 +63,8 @@ class Recorder(Executor):
             raise InvalidConfig(f"cannot write the recording {path}: it is no file; give the name of one")
         if is_recording(path):
             load_recording(path)
+        elif path.exists() and path.stat().st_size:  # somebody's cell, say, that was meant to be run
+            raise InvalidConfig(f"cannot write the recording {path}: a file that is no recording is there")
         try:
             draft = self._draft("")
         except RuntimeUnavailable as error:
@@ -179,7 +183,7 @@ class Recorder(Executor):
     def _draft(self, text: str) -> Path:
         draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            draft.write_text(text, encoding="utf-8")
+            draft.write_bytes(text.encode("utf-8", "replace"))  # a tool's description may hold half a character
         except OSError as error:
             raise self._unwritable(error) from error
         return draft

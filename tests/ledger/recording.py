@@ -19,6 +19,7 @@ REQUIREMENTS = {
         "issue 5",
         "A replayed cell reaches the namespaces of plugins as it did, without the plugins and as strictly.",
     ),
+    "recording:record:replaces-own": ("ours", "A recording replaces another one, and no other file."),
     "recording:record:waits": ("ours", "A wait goes on with the recording of its run."),
     "recording:record:no-harm": (
         "ours",

@@ -31,6 +31,11 @@ def add(a: int, b: int = 1) -> int:
     return a + b
 
 
+def count(to: int) -> Iterable[int]:
+    """Count."""
+    yield from range(to)
+
+
 class Point(TypedDict):
     x: float
     label: NotRequired[str]
@@ -488,6 +493,7 @@ def test_what_is_said_of_a_tool_goes_over_what_its_function_says() -> None:
         (lambda: tool(add, approval="maybe"), 'found "maybe"'),  # type: ignore[arg-type]
         (lambda: tool(add, parameters={"type": "array"}), 'must be "object"'),
         (lambda: tool(add, "a\nb"), "printable"),
+        (lambda: tool(count), "it is a generator, and a call has one result; return a list"),
     ],
 )
 def test_a_tool_that_is_not_right_is_told_at_once(given: Any, says: str) -> None:
@@ -534,3 +540,14 @@ async def test_the_input_of_a_mock_is_checked_where_it_has_a_schema() -> None:
 
     assert isinstance(result, Failed)
     assert strict.calls == []
+
+
+@requirement("library:mock:scripted")
+async def test_a_mock_asks_functions_of_either_kind_for_its_answers() -> None:
+    async def later(given: dict[str, Any]) -> Any:
+        await asyncio.sleep(0)
+        return given["n"] + 1
+
+    mock = MockTool("next", answers=[later, lambda given: given["n"] + 2])
+    async with CodeMode(tools=[mock]) as code_mode:
+        assert value_of(await code_mode.exec("[await tools.next({n: 1}), await tools.next({n: 1})]")) == [2, 3]

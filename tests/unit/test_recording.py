@@ -84,6 +84,15 @@ async def test_the_same_run_recorded_twice_gives_the_same_file(tmp_path: Path) -
     assert [(line["call"], line["value"]) for line in calls_of(tmp_path / "one")] == [(1, 0), (2, 1), (3, 2)]
 
 
+@requirement("recording:format:checked")
+async def test_texts_may_hold_what_other_programs_take_for_the_end_of_a_line(tmp_path: Path) -> None:
+    path, cell = tmp_path / "calls.jsonl", "return await tools.same({text: 'a\\u2028b\\u0085c\\r\\n\\ud800'})"
+    async with CodeMode(tools=[MockTool("same", returns=lambda given: given["text"])], record=path) as code_mode:
+        recorded = value_of(await code_mode.exec(cell))
+    async with CodeMode(replay=path) as code_mode:
+        assert value_of(await code_mode.exec(cell)) == recorded == "a\u2028b\x85c\r\n\ufffd"
+
+
 @requirement("recording:format:diffable")
 async def test_a_recording_begins_with_settings_and_tools(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
@@ -245,6 +254,16 @@ async def test_a_recording_replaces_no_folder_and_no_device(tmp_path: Path) -> N
         with pytest.raises(InvalidConfig, match=f"cannot write the recording {path}: it is no file"):
             await CodeMode(tools=[MockTool("one")], record=path).__aenter__()
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@requirement("recording:record:replaces-own")
+async def test_a_recording_replaces_only_a_recording(tmp_path: Path) -> None:
+    """`--record report.js` is soon typed for `report.js --record`."""
+    cell = tmp_path / "report.js"
+    cell.write_text("return 1")
+    with pytest.raises(InvalidConfig, match=f"cannot write the recording {cell}: a file that is no recording is there"):
+        await CodeMode(tools=[MockTool("one")], record=cell).__aenter__()
+    assert cell.read_text() == "return 1"
 
 
 async def test_a_recording_that_is_written_again_keeps_its_mode_and_the_link_to_it(tmp_path: Path) -> None:
