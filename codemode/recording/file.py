@@ -198,7 +198,7 @@ def load_recording(path: Path) -> Recording:
     Contract: recording:format:checked
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")  # a text in it may hold U+2028
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"cannot read the recording {path}: {error}") from error
     places = [Where(f"{path}:{number}") for number in range(1, len(lines) + 1)]
