@@ -211,7 +211,7 @@ class Toolchain:
         """
         shift = prepared.shift
         inner = [Place(line, max(1, column - shift) if line == 1 else column) for line, column in places]
-        found = self._in_source(prepared.source, prepared.language, inner, deadline)
+        found = self._in_source(prepared.source, prepared.language, inner, deadline, ran=True)
         ours = [line == 1 and column <= shift for line, column in places]  # what stands around a sole expression
         first = _first_word(prepared.source)
         return [first if is_ours else place for is_ours, place in zip(ours, found, strict=True)]
@@ -267,11 +267,13 @@ class Toolchain:
         in_bytes = Place(place.line, len(_encode(line[: place.column - 1])) + 1)
         return self._in_source(draft.source, draft.language, [in_bytes], draft.deadline)[0]
 
-    def _in_source(self, source: str, language: Language, places: list[Place], deadline: float) -> list[Place]:
-        """Lead positions in the code, counted in bytes, to the source."""
+    def _in_source(
+        self, source: str, language: Language, places: list[Place], deadline: float, *, ran: bool = False
+    ) -> list[Place]:
+        """Lead positions in the code, counted in bytes, to the source; those of code that `ran` may be one short."""
         if language == "javascript":
-            return _in_characters(source, places)
-        request = {"source": source, "positions": places}
+            return _in_characters(source, [_at_name(source, place) for place in places] if ran else places)
+        request = {"source": source, "positions": places, "ran": ran}
         return [Place(*place) for place in self._typescript.ask("mapPositions", request, deadline)["positions"]]
 
 
@@ -334,6 +336,17 @@ def _place_of(answer: dict[str, Json]) -> Place:
 
 def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+def _at_name(source: str, place: Place) -> Place:
+    """Mend a place in the first line, where the engine counts the columns of calls and of some others from 0.
+
+    What it names begins with the place, then, or behind it: a place inside of a name is exact.
+    """
+    line, column = place
+    char = _encode(source[: source.find("\n") + 1 or None])[column - 1 : column]
+    is_exact = line > 1 or char.isalnum() or char in b"_$" or char >= b"\x80"
+    return place if is_exact else Place(line, column + 1)
 
 
 def _first_word(source: str) -> Place:

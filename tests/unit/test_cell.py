@@ -112,7 +112,7 @@ def test_an_error_after_a_resume_names_the_typescript_line(guest: Guest) -> None
 def test_only_the_bridges_own_error_object_keeps_its_code(guest: Guest) -> None:
     guest.start("await tools.add({})")
     end = guest.deliver((1, False, rejection("it broke")))
-    assert end.failure == ("Error: it broke (cell.js:1:12)", "nested_tool_failed", "bridge")
+    assert end.failure == ("Error: it broke (cell.js:1:13)", "nested_tool_failed", "bridge")
 
     guest.start("try { await tools.add({}) } catch (e) { throw Object.assign(new Error(e.message), {code: e.code}) }")
     end = guest.deliver((1, False, rejection("it broke")))

@@ -334,6 +334,31 @@ def test_a_type_may_speak_of_a_module(rig: Rig) -> None:
 
 
 @requirement("toolchain:errors:position")
+@pytest.mark.parametrize("language", ["javascript", "typescript"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "const r = await tools.nope({}); return r",
+        "tools.nope()",
+        "let a; null.x",
+        "let a; a`x`",
+        "let a; a.b.c",
+        "let a; throw new TypeError('x')",
+        "let a = 1n; return a + 1",
+        "let s = 'é'; null[s]",
+        "let a = []; return a[0]()",
+        "[1].forEach(x => x.y())",
+        "if (true) { unknown }",
+    ],
+)
+def test_a_place_on_the_first_line_is_the_one_that_it_has_on_the_second(rig: Rig, source: str, language: str) -> None:
+    """The engine counts columns of calls and of some others from 0 in its first line, and from 1 in all others."""
+    first, second = rig.run(source, language).place, rig.run(f"\n{source}", language).place
+    assert first is not None
+    assert second == Place(2, first.column)
+
+
+@requirement("toolchain:errors:position")
 @pytest.mark.parametrize(
     ("source", "at"),
     [

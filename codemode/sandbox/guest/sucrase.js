@@ -5,7 +5,7 @@
 //
 //   transform    {"source"} → {"code"} | {"error": {"message", "line", "column"}}
 //                           | {"denied": {"what", "line", "column"}}
-//   mapPositions {"source", "positions": [[line, byte column]]} → {"positions": [[line, column]]}
+//   mapPositions {"source", "positions": [[line, byte column]], "ran"} → {"positions": [[line, column]]}
 //
 // Lines and columns count from 1; columns of the author's source in code points, those of the
 // result in UTF-8 bytes, as the engine reports them. sucrase drops or passes on, without a word,
@@ -29,12 +29,14 @@ globalThis.transform = (request) => {
 };
 
 globalThis.mapPositions = (request) => {
-  const { source, positions } = JSON.parse(request);
+  const { source, positions, ran } = JSON.parse(request);
   const cell = parseCell(source);
   const { code, mappings } = new Stripper(cell, true).transform();
   return JSON.stringify({
     positions: positions.map(([line, column]) => {
-      const offset = originalOffset(offsetOf(code, line, column), mappings, cell.tokens);
+      const at = offsetOf(code, line, column);
+      const isShort = ran && line === 1 && !/[\w$\x80-\uffff]/.test(code[at] ?? "_"); // `_at_name` of toolchain.py says why
+      const offset = originalOffset(isShort ? at + 1 : at, mappings, cell.tokens);
       const place = placeOf(source, Math.max(offset - cell.lead, 0));
       return [place.line, place.column];
     }),
