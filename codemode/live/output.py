@@ -18,11 +18,11 @@ _ITEM_BYTES = len('{"type":"text","text":},')  # around the JSON of an item's te
 class Output:
     """Outputs of a run: `fresh` since its last result, `used` and `left_out` in bytes since its start."""
 
-    def __init__(self, max_bytes: int, used: int = 0, left_out: int = 0) -> None:
-        """Go on counting where an earlier process stopped."""
+    def __init__(self, max_bytes: int) -> None:
+        """Begin with nothing; a run that goes on sets what an earlier process counted."""
         self.fresh: list[OutputItem] = []
-        self.used = used
-        self.left_out = left_out
+        self.used = 0
+        self.left_out = 0
         self._max = max_bytes
 
     def admit(self, end: TurnEnd) -> None:

@@ -75,6 +75,6 @@ def waits(since: Iterable[tuple[str, float]], now: float) -> str:
     return f"{named} and {len(longest) - 3} more" if len(longest) > 3 else named
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
+def counted(count: int, noun: str) -> str:
     """Return `1 call` or `12,000 calls`."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+    return f"{count:,} {noun if count == 1 else noun + 's'}"

@@ -48,6 +48,7 @@ TAGS: Mapping[str, Tag] = {
     "duration": Tag("word", tuple(DURATION_MS)),
     "not": Tag("text", many=True),
 }
+_MAX_LINE_CHARS = 100  # of a tag that is written; more becomes several lines
 SETTINGS = ("manifest", "replay", "flags")  # how a cell is run; written where expectations are
 
 
@@ -71,7 +72,7 @@ def expected_status(expectations: Sequence[Expectation]) -> Status:
     return status
 
 
-def check_tag(name: str, settings: Sequence[str] = SETTINGS) -> None:
+def check_tag(name: str) -> None:
     """Refuse a name that is no tag.
 
     Raises:
@@ -79,8 +80,8 @@ def check_tag(name: str, settings: Sequence[str] = SETTINGS) -> None:
 
     Contract: smoke:files:unknown-tag
     """
-    if name not in TAGS and name not in settings:
-        known = [*TAGS, *settings]
+    if name not in TAGS and name not in SETTINGS:
+        known = [*TAGS, *SETTINGS]
         raise ValueError(f'there is no tag "{name}"; there are {", ".join(known)}.{did_you_mean(name, known)}')
 
 
@@ -151,7 +152,7 @@ def short_outputs(items: list[Json]) -> list[Json]:
     return [item["text"] if item.get("type") == "text" else item for item in items]
 
 
-def format_tag(expectation: Expectation, width: int = 100) -> list[str]:
+def format_tag(expectation: Expectation) -> list[str]:
     """Return the lines of a tag without their comment marks; JSON that is too long for one is indented."""
     tag, wanted = expectation.tag, expectation.wanted
     head = f"@{tag} {expectation.path.text} =" if expectation.path else f"@{tag}"
@@ -161,6 +162,6 @@ def format_tag(expectation: Expectation, width: int = 100) -> list[str]:
     if TAGS[tag].kind == "outputs":
         wanted = short_outputs(wanted)
     line = f"{head} {json.dumps(wanted, ensure_ascii=False, separators=(',', ':'))}"
-    if len(line) <= width or not isinstance(wanted, (dict, list)):
+    if len(line) <= _MAX_LINE_CHARS or not isinstance(wanted, (dict, list)):
         return [line]
     return f"{head} {json.dumps(wanted, ensure_ascii=False, indent=2)}".split("\n")

@@ -46,7 +46,6 @@ async def run_cases(
     cases: Sequence[Case],
     pool: WorkerPool,
     plan: Plan,
-    told: Callable[[Verdict], None] = lambda _verdict: None,
     warned: Callable[[str], None] = lambda _warning: None,
 ) -> list[Verdict]:
     """Run all cases and judge each.
@@ -55,7 +54,6 @@ async def run_cases(
         cases: What to run; they share the tools of their manifests.
         pool: Workers, best as many as `plan` has jobs.
         plan: How.
-        told: Hears of each verdict as it falls.
         warned: Hears, before the first case, what a person should know of the manifests: a server that failed.
 
     Returns:
@@ -84,7 +82,6 @@ async def run_cases(
                     verdicts[at] = Verdict(case, "skipped")
                 else:
                     verdicts[at] = await _run_case(case, at, boxes[case.manifest], ground)
-                told(verdicts[at])
 
         await asyncio.gather(*(work() for _ in range(plan.jobs)))
         return [verdicts[at] for at in range(len(cases))]

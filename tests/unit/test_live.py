@@ -44,7 +44,8 @@ def test_outputs_within_the_limit_are_handed_out_once() -> None:
 def test_output_is_counted_over_turns_and_over_processes() -> None:
     first = Output(100)
     first.admit(texts("x" * 40))
-    second = Output(100, first.used, first.left_out)
+    second = Output(100)
+    second.used, second.left_out = first.used, first.left_out
     with pytest.raises(OutputLimit, match="maxOutputBytes"):
         second.admit(texts("y" * 40))
 
