@@ -26,20 +26,26 @@ def read_cell(file: str | None, code: str | None) -> Cell:
         code: The text itself, of `-e`.
 
     Raises:
-        InvalidInput: Both or neither is given, or the file cannot be read as UTF-8 text.
+        InvalidInput: Both or neither is given, the file cannot be read as UTF-8 text, or nothing is in it.
 
     Contract: cli:run:sources, cli:run:typescript-suffix
     """
     if file is not None and code is not None:
         raise InvalidInput(f'there are two cells, "{file}" and that of -e; give one of them')
     if code is not None:
-        return Cell(code, "cell.js", None)
+        return Cell(_filled(code, "the cell of -e"), "cell.js", None)
     if file is None:
         raise InvalidInput("there is no cell; give a file, - for standard input, or -e CODE")
     if file == "-":
-        return Cell(_decode(_read_stdin(), "standard input"), "cell.js", None)
+        return Cell(_filled(_decode(_read_stdin(), "standard input"), "standard input"), "cell.js", None)
     language = "typescript" if file.endswith(_TYPESCRIPT_SUFFIXES) else None
-    return Cell(_decode(_read_file(Path(file)), file), file, language)
+    return Cell(_filled(_decode(_read_file(Path(file)), file), f'"{file}"'), file, language)
+
+
+def _filled(text: str, what: str) -> str:
+    if not text.strip():
+        raise InvalidInput(f"{what} is empty; write a program, such as: return 1 + 1")
+    return text
 
 
 def _read_stdin() -> bytes:

@@ -91,6 +91,7 @@ def test_the_suffix_implies_typescript(tmp_path: Path, name: str, language: str 
 def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "report.js").write_text("return 1")
     (tmp_path / "latin.js").write_bytes(b"// one\nreturn '\xe9'")
+    (tmp_path / "blank.ts").touch()
 
     for file, code, message in [
         (None, None, "there is no cell; give a file, - for standard input, or -e CODE"),
@@ -100,6 +101,8 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
         (str(tmp_path), None, "is a folder; give the file of a cell"),
         (str(tmp_path / "latin.js"), None, "is not UTF-8 text: byte 0xe9 in line 2; save it as UTF-8"),
         ("nul\0byte", None, "cannot be read: embedded null byte"),
+        (None, " \n", "the cell of -e is empty; write a program, such as: return 1"),
+        (str(tmp_path / "blank.ts"), None, r'blank.ts" is empty; write a program'),
     ]:
         with pytest.raises(InvalidInput, match=message):
             read_cell(file, code)
