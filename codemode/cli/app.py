@@ -12,7 +12,7 @@ import typer
 
 from codemode.cli.bash_words import whole_words
 from codemode.cli.group import LazyGroup
-from codemode.cli.options import Manifest, Quiet, Verbose
+from codemode.cli.options import Manifest, Quiet, Verbose, refuse_no_name
 from codemode.cli.overview import overview, paint
 from codemode.cli.status import STATUS_OF_CODE, ExitStatus
 from codemode.cli.terminal import OutputLost, Terminal
@@ -50,6 +50,7 @@ def _before_the_command(
     ] = False,
 ) -> None:
     terminal: Terminal = ctx.obj
+    refuse_no_name("--manifest", manifest)
     terminal.manifest = manifest
     terminal.speak(quiet, verbose)
 

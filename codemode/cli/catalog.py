@@ -9,7 +9,7 @@ import typer
 
 from codemode.cli.completion import complete_server, complete_tool, complete_words
 from codemode.cli.group import PaintedCommand, PaintedGroup
-from codemode.cli.options import JsonFlag, Manifest, Quiet, Refresh, Verbose, examples, takes
+from codemode.cli.options import JsonFlag, Manifest, Quiet, Refresh, Verbose, examples, refuse_no_name, takes
 from codemode.cli.status import ExitStatus
 
 if TYPE_CHECKING:
@@ -264,6 +264,7 @@ def _before_the_command(
     """Take the options before a subcommand; without one, list."""
     terminal: Terminal = ctx.obj
     terminal.speak(quiet, verbose)
+    refuse_no_name("--manifest", manifest)
     terminal.manifest = manifest or terminal.manifest
     terminal.json = terminal.json or json
     if ctx.invoked_subcommand is not None:

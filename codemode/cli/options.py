@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from codemode.cli.status import ExitStatus
+from codemode.core.errors import InvalidInput
 from codemode.core.limits import LIMITS, Limit
 
 if TYPE_CHECKING:
@@ -38,8 +39,10 @@ def takes(kind: type[Options]) -> Callable[[Callable[["Terminal", Options], Exit
 
     A field named `limits` stands for all the limit flags and gets `{"timeout_ms": 500}` with
     what was given. `--quiet` and `--verbose` are options of every command, among its fields or not.
+    A file or run of no name is refused: it is a script's variable that is not set, and `--replay` without
+    a file would call real tools.
 
-    Contract: cli:quiet:errors-only
+    Contract: cli:quiet:errors-only, cli:usage:no-name
     """
     hints = get_type_hints(kind, include_extras=True)
     defaults: Mapping[str, Any] = getattr(kind, "_field_defaults", {})
@@ -51,9 +54,13 @@ def takes(kind: type[Options]) -> Callable[[Callable[["Terminal", Options], Exit
     flags = [_limit_flag(limit) for limit in LIMITS] if "limits" in hints else []
     spoken = [_parameter(name, kind_, False) for name, kind_ in _SPEECH.items() if name not in hints]
 
+    named = {name: shown for name, hint in hints.items() if (shown := _name_of(hint))}
+
     def decorate(function: Callable[["Terminal", Options], ExitStatus]) -> Callable[..., ExitStatus]:
         def command(ctx: typer.Context, **given: Any) -> ExitStatus:
             fields = {name: given.pop(name) for name in hints if name != "limits"}
+            for name, shown in named.items():
+                refuse_no_name(shown, fields[name])
             ctx.obj.speak(*(given.pop(name) if name in given else fields[name] for name in _SPEECH))
             if flags:
                 fields["limits"] = {name: value for name, value in given.items() if value is not None}
@@ -74,6 +81,25 @@ _SPEECH = {"quiet": Quiet, "verbose": Verbose}
 
 def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, _KEYWORD, annotation=hint, default=default)
+
+
+def _name_of(hint: Any) -> str:
+    """Return what an option or argument that names one file or run is called on the command line, else ""."""
+    about: Any = next(iter(getattr(hint, "__metadata__", ())), None)
+    if getattr(about, "metavar", None) not in ("FILE", "RUN"):
+        return ""
+    names = (about.default, *(about.param_decls or ()))  # typer takes the first name for a default
+    return next((each for each in names if str(each).startswith("--")), about.metavar)
+
+
+def refuse_no_name(shown: str, value: object) -> None:
+    """Refuse the empty text where a file or run is to be named.
+
+    Raises:
+        InvalidInput: It is the empty text.
+    """
+    if value == "":
+        raise InvalidInput(f"{shown} is given without a name; name one, or leave it out")
 
 
 def say_clamped(terminal: "Terminal", given: LimitFlags) -> None:

@@ -8,6 +8,7 @@ REQUIREMENTS = {
     "cli:run:sources": ("contract 12", "run takes a file, - for standard input, or -e CODE, and exactly one."),
     "cli:run:typescript-suffix": ("contract 12", "A file that ends in .ts implies TypeScript."),
     "cli:run:limits": ("contract 12", "Each limit of the manifest has a flag in kebab-case."),
+    "cli:usage:no-name": ("ours", "A file or run of no name is refused: an unset variable must not run real tools."),
     "cli:run:wait": ("contract 12", "--wait drives a run to its end, outputs in order."),
     "cli:json:one-document": ("contract 12", "--json prints exactly one JSON document on stdout and nothing else."),
     "cli:json:failed-result": ("contract 12", "With --json, what fails is a failed result too."),

@@ -302,6 +302,32 @@ def test_a_wrong_command_line_ends_with_status_2_and_one_layout(
     assert "--help shows what it takes, with examples." in err
 
 
+@requirement("cli:usage:no-name")
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("-m,,catalog", "--manifest"),
+        ("catalog,--manifest,", "--manifest"),
+        ("catalog,list,-m,", "--manifest"),
+        ("run,-e,1,-m,", "--manifest"),
+        ("run,-e,1,--replay,", "--replay"),
+        ("run,-e,1,--record,", "--record"),
+        ("trace,--html,", "--html"),
+        ("run,", "FILE"),
+        ("wait,,--approve,1", "RUN"),
+        ("abort,", "RUN"),
+    ],
+)
+def test_a_file_or_run_of_no_name_is_refused(capfd: pytest.CaptureFixture[str], command: str, shown: str) -> None:
+    """As of a script whose variable is not set: `--replay "$RECORDING"`."""
+    status = app.main(command.split(","))
+
+    assert status == 2
+    assert capfd.readouterr().err == (
+        f"error [invalid_input]: {shown} is given without a name; name one, or leave it out\n"
+    )
+
+
 @requirement("cli:json:failed-result")
 def test_with_json_a_wrong_command_line_is_a_failed_result(capfd: pytest.CaptureFixture[str]) -> None:
     status = app.main(["run", "--bogus", "--json"])
