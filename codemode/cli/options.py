@@ -89,7 +89,7 @@ def _name_of(hint: Any) -> str:
     if getattr(about, "metavar", None) not in ("FILE", "RUN"):
         return ""
     names = (about.default, *(about.param_decls or ()))  # typer takes the first name for a default
-    return next((each for each in names if str(each).startswith("--")), about.metavar)
+    return str(next((each for each in names if str(each).startswith("--")), about.metavar))
 
 
 def refuse_no_name(shown: str, value: object) -> None:
