@@ -1,12 +1,13 @@
 """How the requests of a live run are served: started together, settled each at its time.
 
-Searches and describes are answered at once, timers by the loop's clock, calls by the carrier;
-approvals wait for a person. What the store knows settles in its inbox, which is looked at
+Searches and describes are answered at once, a thousand of them in slices; timers by the loop's
+clock, calls by the carrier; approvals wait for a person. What the store knows settles in its inbox, which is looked at
 here. Called by the live run; `changed` tells it to look again.
 """
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -21,6 +22,8 @@ from codemode.live.journal import Journal
 from codemode.live.requests import NESTED, Request, Requests
 from codemode.store.owner import this_process
 from codemode.store.port import OpenCall, Store
+
+_SLICE_S = 0.02  # so long searches are answered in one go; then deadlines and other runs have their turn
 
 
 class Surroundings(NamedTuple):
@@ -52,6 +55,7 @@ class Service:
         self._inbox_position = 0
         self._loop = asyncio.get_running_loop()
         self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._lookups: deque[Request] = deque()
         carrier.receiver = self
 
     # ---- starting ----
@@ -62,7 +66,7 @@ class Service:
         Raises:
             TooManyPendingCalls: It was nothing.
 
-        Contract: execution:calls:started-together
+        Contract: execution:calls:started-together, execution:searches:sliced
         """
         for request in self._requests.admit(calls):
             self._start(request)
@@ -70,16 +74,23 @@ class Service:
             self._requests.cancel(call_id)
             if timer := self._timers.pop(call_id, None):
                 timer.cancel()
+        self._serve_lookups()
 
     def restore(self, recorded: Iterable[OpenCall]) -> None:
-        """Open again what was open at the suspension; yields settle, timers go on, the inbox is looked at."""
+        """Open again what was open at the suspension.
+
+        Yields settle, timers go on, the inbox is looked at, and searches that found no time before are answered.
+        """
         self._requests.restore(recorded)
         for request in tuple(self._requests.open.values()):
             if request.call.method == "yield":
                 self._settle_here(BridgeReply(request.call.id, True, "null"))
             elif request.call.method == "timer":
                 self._arm(request)
+            elif request.call.method not in NESTED:
+                self._lookups.append(request)
         self.check_inbox()
+        self._serve_lookups()
 
     def _start(self, request: Request) -> None:
         method = request.call.method
@@ -89,7 +100,7 @@ class Service:
             request.due_ms = _now_ms() + request.call.payload
             self._arm(request)
         elif method != "yield":
-            self._look_up(request.call)
+            self._lookups.append(request)
 
     def _start_nested(self, request: Request) -> None:
         call = request.call
@@ -100,6 +111,18 @@ class Service:
             return
         request.tool_id, request.owner = target.tool.id, this_process()
         self.carrier.start(self._bridge, call, target)
+
+    def _serve_lookups(self) -> None:
+        """Answer searches and describes for the length of a slice, and the rest of them later."""
+        until = time.monotonic() + _SLICE_S
+        while self._lookups:
+            request = self._lookups.popleft()
+            if request.reply is None:
+                self._look_up(request.call)
+            if time.monotonic() >= until:
+                break
+        if self._lookups:
+            self._loop.call_soon(self._at_leisure, self._serve_lookups)
 
     def _look_up(self, call: BridgeCall) -> None:
         around = self._around
@@ -160,9 +183,13 @@ class Service:
         self.changed()
 
     def look(self) -> None:
-        """Check the inbox from a timer, where nobody would catch an error."""
+        """Check the inbox from a timer."""
+        self._at_leisure(self.check_inbox)
+
+    def _at_leisure(self, task: Callable[[], None]) -> None:
+        """Do something from the loop, where nobody would catch an error: the run ends with it."""
         try:
-            self.check_inbox()
+            task()
         except CodeModeError as error:
             self.fault = error
             self.changed()
@@ -246,6 +273,7 @@ class Service:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self._lookups.clear()
 
 
 def _now_ms() -> float:

@@ -46,6 +46,11 @@ REQUIREMENTS = {
         "Results are delivered in the order in which they come, so `Promise.race` picks the true winner.",
     ),
     "execution:calls:started-together": ("contract 4", "The calls of one turn are started together, after the turn."),
+    "execution:searches:sliced": (
+        "issue 3",
+        "However many searches a turn asks for, the deadline and other runs are heeded meanwhile; "
+        "those that find no time are answered by the next wait.",
+    ),
     "execution:calls:capped-on-host": (
         "contract 4",
         "The host counts open calls again; beyond the cap the run fails and nothing of that turn is dispatched.",

@@ -163,14 +163,54 @@ def test_searches_timers_and_yields_have_a_bound_of_their_own() -> None:
         requests.admit([call(MAX_OTHER_PENDING + 1, "search")])
 
 
+def serving(requests: Requests, store: MemoryStore) -> Service:
+    """A service over an empty catalog."""
+    context = RunContext("main", "default", "", "cm_1", "ar_1")
+    bridge = Bridge(build_catalog((), Policy()), Executor(Redactor()), Limits())
+    return Service("cm_1", bridge, Carrier(context), requests, Surroundings(store, Journal(), Redactor()))
+
+
+@requirement("execution:searches:sliced")
+async def test_searches_that_take_long_let_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand searches of one turn took seconds, in which neither a deadline nor another run was heeded."""
+    monkeypatch.setattr("codemode.live.service._SLICE_S", 0)
+    store, requests = MemoryStore(), Requests(16)
+    service = serving(requests, store)
+    service.start([BridgeCall(id_, "search", "order", None) for id_ in (1, 2, 3)], ())
+    counts = []
+    for _ in range(3):
+        counts.append(len(requests.settled()))
+        await asyncio.sleep(0)
+
+    assert counts == [1, 2, 3]
+    store.close()
+
+
+@requirement("execution:searches:sliced")
+async def test_searches_that_found_no_time_before_a_suspension_are_answered_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("codemode.live.service._SLICE_S", 0)
+    store, before, after = MemoryStore(), Requests(16), Requests(16)
+    service = serving(before, store)
+    service.start([BridgeCall(id_, "search", "order", None) for id_ in (1, 2)], ())
+    service.close()
+    await asyncio.sleep(0)
+    (answered,) = before.settled()
+    assert answered.id == 1
+
+    serving(after, store).restore([before.open[2].to_record()])
+
+    assert [reply.id for reply in after.settled()] == [2]
+    store.close()
+
+
 @requirement("execution:timers:host-backed")
 @pytest.mark.timeout(60)
 async def test_a_timer_of_a_run_whose_clock_was_set_back_meanwhile_does_not_last_that_much_longer() -> None:
     """Its moment is an hour away now, its length is 20 ms: it fires after that."""
     store, requests = MemoryStore(), Requests(16)
-    context = RunContext("main", "default", "", "cm_1", "ar_1")
-    bridge = Bridge(build_catalog((), Policy()), Executor(Redactor()), Limits())
-    service = Service("cm_1", bridge, Carrier(context), requests, Surroundings(store, Journal(), Redactor()))
+    service = serving(requests, store)
     fired = asyncio.Event()
     service.changed = lambda: requests.has_settled and fired.set()
 
