@@ -1,8 +1,7 @@
 """The entries of a manifest as checked values: one table in, one frozen value out, nothing run.
 
-`[[tool]]`, `[[hook]]`, `[core]` and `[tools.sandbox]` each have a value here and a function that
-reads their table. `manifest` calls them; `tools` turns the values into things that run. Plugins and
-OpenAPI documents, which `extensions` reads, end as the same values.
+`[[tool]]`, `[[hook]]`, `[core]` and `[tools.sandbox]` each have a value here and a function that reads their table.
+`manifest` calls them, `tools` makes things that run of the values. Plugins and OpenAPI documents end as the same.
 """
 
 import json
@@ -11,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from codemode.core.files import readable
 from codemode.core.jsonsafe import NotJson, adapt
 from codemode.core.names import build_tool_id, did_you_mean
 from codemode.core.schemas import find_schema_fault, with_doubles
@@ -323,7 +323,7 @@ def read_json(path: Path, where: Where) -> Json:
         InvalidConfig: It cannot be read, or is no JSON; the message says where.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
+        return json.loads(readable(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         where.fail(f"cannot read {path}: {error.strerror}.")
     except UnicodeDecodeError:

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from codemode.config import CodeModeConfig, parse_code_mode
 from codemode.core.errors import InvalidConfig
+from codemode.core.files import readable
 from codemode.core.names import build_tool_id
 from codemode.core.tables import Field, Where, check_table
 from codemode.core.types import Approval, Json
@@ -164,7 +165,7 @@ def load_manifest(path: Path | None) -> Manifest:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return readable(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise InvalidConfig(f"there is no manifest {path}; name another, or codemode init writes one.") from error
     except IsADirectoryError as error:

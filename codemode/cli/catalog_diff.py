@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from codemode.core.errors import InvalidInput
+from codemode.core.files import readable
 from codemode.core.types import Json
 
 _OF_A_MACHINE = {"id", "origin"}  # not compared: the key itself, and where a file lay
@@ -19,7 +20,7 @@ def load_saved(file: str) -> dict[str, Json]:
     """
     name = "standard input" if file == "-" else f'"{file}"'
     try:
-        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        raw = sys.stdin.buffer.read() if file == "-" else readable(Path(file)).read_bytes()
         listing = json.loads(raw)
     except OSError as error:
         raise InvalidInput(

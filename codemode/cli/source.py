@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codemode.core.errors import InvalidInput
+from codemode.core.files import readable
 from codemode.core.names import did_you_mean
 
 _TYPESCRIPT_SUFFIXES = (".ts", ".mts", ".cts")
@@ -57,7 +58,7 @@ def _read_stdin() -> bytes:
 
 def _read_file(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return readable(path).read_bytes()
     except FileNotFoundError:
         raise InvalidInput(f'there is no file "{path}".{_near(path)}') from None
     except IsADirectoryError:

@@ -7,6 +7,7 @@ of quotes is a comment. Nothing in it is expanded, and everything in it is secre
 import re
 from pathlib import Path
 
+from codemode.core.files import readable
 from codemode.core.tables import Where
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*?)\s*\Z")
@@ -25,7 +26,7 @@ def load_env_file(file: Path, where: Where) -> dict[str, str]:
     Contract: mcp:config:env-file
     """
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = readable(file).read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         where.fail(f"{file} cannot be read: {why}; correct the path, or leave envFile out.")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codemode.core.errors import InvalidConfig
+from codemode.core.files import readable
 from codemode.core.tables import Where
 from codemode.core.types import Json
 
@@ -69,7 +70,7 @@ def read_include(path: Path) -> Included:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return readable(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InvalidConfig(f"cannot read {path}, which mcp.include names: {error.strerror}.") from error
     except UnicodeDecodeError as error:

@@ -182,7 +182,7 @@ def check_recording(path: Path) -> Path:
 
     Contract: recording:replay:no-manifest
     """
-    if not path.is_file():
+    if not path.exists():
         raise InvalidConfig(f"there is no recording {path}; make one with codemode run --record {path}")
     if not is_recording(path):
         raise InvalidConfig(f"{path} is no recording; make one with codemode run --record FILE")

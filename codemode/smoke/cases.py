@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn, cast, get_args
 
 from codemode.core.errors import InvalidInput
+from codemode.core.files import readable
 from codemode.core.limits import LIMITS
 from codemode.core.names import did_you_mean
 from codemode.core.types import Json, Language
@@ -112,7 +113,7 @@ def read_text(place: Place) -> str:
         InvalidInput: It cannot be read as UTF-8.
     """
     try:
-        return place.file.read_bytes().decode("utf-8-sig")
+        return readable(place.file).read_bytes().decode("utf-8-sig")
     except OSError as error:
         place.fail(f"the file cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:
@@ -144,7 +145,7 @@ def choose_manifest(settings: Mapping[str, Json], place: Place) -> Path | None:
 def _named(name: str, place: Place, kind: str) -> Path:
     path = place.file.parent / Path(name).expanduser()
     path = path / FILE_NAME if path.is_dir() else path
-    if not path.is_file():
+    if not path.exists():
         place.fail(f'there is no {kind} "{name}"; it is looked for from {shown_path(place.file.parent)}')
     return path
 

@@ -54,7 +54,7 @@ def _find_files(path: Path) -> list[Path]:
                 f'"{path}" holds no cases: no {", ".join("*" + each for each in CELL_SUFFIXES)} and no smoke.toml'
             )
         return found
-    if not path.is_file():
+    if not path.exists():
         siblings = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InvalidInput(f'there is no file or folder "{path}".{did_you_mean(path.name, siblings)}')
     if path.suffix not in (*CELL_SUFFIXES, ".toml"):

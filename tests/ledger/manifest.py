@@ -16,6 +16,10 @@ REQUIREMENTS = {
         "issue 2",
         "A manifest that is missing, unreadable or no UTF-8 is one clear `invalid_config`.",
     ),
+    "manifest:load:special-file": (
+        "issue 6",
+        "A named pipe, a socket or a device as a file to read is one clear error, not a hang; pipes of a shell work.",
+    ),
     "manifest:load:position": ("issue 2", "Malformed TOML is `invalid_config` with file, line and column."),
     "manifest:load:unknown-key": ("contract 2", "An unknown key is an error that names the nearest known one."),
     "manifest:load:whole-example": ("contract 9", "The contract's example manifest loads as it is written."),

@@ -1,0 +1,31 @@
+"""Which files can be read to their end.
+
+A named pipe that nobody writes to keeps its reader waiting for ever, and a device may have no end. What
+a person, a manifest or a server's definition names is asked here first, before it is opened.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+_OPEN_ALREADY = ("/dev/fd/", "/dev/stdin", "/proc/")  # what a shell handed us: /dev/stdin, <(…)
+_KINDS = ((stat.S_ISFIFO, "named pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
+
+
+def readable(path: Path) -> Path:
+    """Return the path, unless reading it may never end.
+
+    A file may; so may a pipe that is open already, as `/dev/stdin` or of `<(…)`, and the empty device.
+
+    Raises:
+        OSError: It is something else, or there is nothing; a folder is left to who reads it.
+
+    Contract: manifest:load:special-file
+    """
+    mode = path.stat().st_mode
+    kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "")
+    whole = str(path.absolute())
+    if kind and whole != os.devnull and not whole.startswith(_OPEN_ALREADY):
+        raise OSError(errno.EINVAL, f"it is a {kind}, not a file", str(path))
+    return path
