@@ -7,6 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from codemode.core.redact import Redactor
 from codemode.mcp.connections import McpServers
 from codemode.mcp.shared import SharedServers
@@ -102,8 +104,11 @@ async def test_a_killed_host_takes_its_servers_along(tmp_path: Path) -> None:
 
 
 @requirement("mcp:close:no-process-left")
-async def test_what_a_server_starts_while_it_is_closed_does_not_stay(tmp_path: Path) -> None:
+async def test_what_a_server_starts_while_it_is_closed_does_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its stdin closes, it starts a process in a session of its own, and is gone: nobody saw them together."""
+    monkeypatch.setattr("codemode.mcp.process.MCP_EXIT_MS", 60_000)  # it gets as far as that on a busy machine too
     log = tmp_path / "log"
     code = f"""
 import subprocess, sys

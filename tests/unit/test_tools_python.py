@@ -221,8 +221,15 @@ async def test_a_cancelled_wait_leaves_the_thread_usable(threads):
 @requirement("tools:python:threads-held")
 async def test_calls_that_never_return_are_told_of_once_they_hold_every_thread(threads, monkeypatch):
     monkeypatch.setattr("codemode.tools.threads.MAX_TOOL_THREADS", 2)
-    release = threading.Event()
-    held = [threads.run(release.wait, 60) for _ in range(2)]
+    release, busy = threading.Event(), threading.Semaphore(0)
+
+    def hold() -> None:
+        busy.release()
+        release.wait(60)
+
+    held = [threads.run(hold) for _ in range(2)]
+    for _ in held:
+        assert await asyncio.to_thread(busy.acquire, timeout=60)  # one that has not begun would never hold a thread
     for future in held:
         future.cancel()
     await asyncio.gather(*held, return_exceptions=True)
