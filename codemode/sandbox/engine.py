@@ -149,7 +149,7 @@ class Vm:
             TurnInterrupted: The deadline passed.
             OutOfMemory: The memory limit was reached.
         """
-        if self._raw_rejections:
+        if self._raw_rejections and not self.interrupted:
             self._sort_rejections()
         if self.interrupted:
             raise TurnInterrupted
@@ -341,6 +341,8 @@ class Vm:
     def _sort_rejections(self) -> None:
         queued, self._raw_rejections = self._raw_rejections, []
         for promise, reason, handled in queued:
+            if self.should_stop():  # a cell can reject a hundred thousand promises in a moment
+                return
             identity = self.identity(promise)
             known = self.rejections.pop(identity, None)
             if known is not None:
