@@ -24,80 +24,79 @@ class Expanded(NamedTuple):
     secrets: frozenset[str] = frozenset()
 
 
-def interpolate(text: str, where: str, variables: Mapping[str, str] | None = None, otherwise: str = "") -> Expanded:
-    """Fill the placeholders of one text.
+def interpolate(value: Json, where: str, variables: Mapping[str, str] | None = None, otherwise: str = "") -> Expanded:
+    """Fill the placeholders of every text inside a JSON value; keys stay as they are.
 
     A default is used where the variable is unset or empty, as a shell does; being written in the
     file, it is no secret. A prefix other than `env:` is part of the name, so that a caller can
     offer `{"input:token": "…"}`.
 
     Args:
-        text: What the file says, such as `Bearer ${TOKEN}`.
-        where: Key and file for the error, such as `tool.pay.http.url in /shop/codemode.toml`.
+        value: What the file says, such as `Bearer ${TOKEN}` or `["curl", "${URL}"]`.
+        where: Key and file of the value for the error, such as `tool.pay.http in /shop/codemode.toml`;
+            members add `[0]` or `.name` to the key.
         variables: What the names stand for; the process environment when left out.
         otherwise: What else can be done about a variable that is not set, such as `leave it out`.
 
     Raises:
-        InvalidConfig: A variable is unset and has no default, or a placeholder is malformed.
+        InvalidConfig: Variables are unset and have no default, all of which it names, or a placeholder is malformed.
 
     Contract: manifest:interpolation:forms, manifest:interpolation:unset
     """
-    known = os.environ if variables is None else variables
-    secrets: set[str] = set()
+    filling = _Filling(where, os.environ if variables is None else variables)
+    filled = filling.fill(value, "")
+    if filling.unset:
+        raise InvalidConfig(_explain_unset(filling.unset, where, otherwise))
+    return Expanded(filled, frozenset(filling.secrets - {""}))
 
-    def fill(match: re.Match[str]) -> str:
+
+class _Filling:
+    """One value as it is filled: what went in, and what is not set → the first place that asks for it."""
+
+    def __init__(self, where: str, variables: Mapping[str, str]) -> None:
+        self.secrets: set[str] = set()
+        self.unset: dict[str, str] = {}
+        self._where = where
+        self._variables = variables
+
+    def fill(self, value: Json, step: str) -> Json:
+        if isinstance(value, str):
+            return _PLACEHOLDER.sub(lambda match: self._value(match, step), value) if "$" in value else value
+        if isinstance(value, list):
+            return [self.fill(item, f"{step}[{at}]") for at, item in enumerate(value)]
+        if isinstance(value, dict):
+            return {key: self.fill(item, f"{step}.{key}") for key, item in value.items()}
+        return value
+
+    def _value(self, match: re.Match[str], step: str) -> str:
         if match[0] == "$$":
             return "$"
         name, has_default, default = match[1].partition(":-")
         name = name.removeprefix("env:")
         if not match[2] or not _VARIABLE.match(name):
+            place = _inside(self._where, step)
             raise InvalidConfig(
-                f"{where}: {match[0]!r} is not a placeholder; write ${{NAME}}, or $$ for a dollar sign."
+                f"{place}: {match[0]!r} is not a placeholder; write ${{NAME}}, or $$ for a dollar sign."
             )
-        value = known.get(name)
+        value = self._variables.get(name)
         if has_default and not value:
             return default
         if value is None:
-            ways = (
-                f"set it, write ${{{name}:-default}}, or {otherwise}"
-                if otherwise
-                else f"set it, or write ${{{name}:-default}}"
-            )
-            raise InvalidConfig(f"{where}: the variable {name} is not set; {ways}.")
-        secrets.add(value)
+            self.unset.setdefault(name, step)
+            return ""
+        self.secrets.add(value)
         return value
 
-    return Expanded(_PLACEHOLDER.sub(fill, text) if "$" in text else text, frozenset(secrets - {""}))
 
-
-def interpolate_value(
-    value: Json, where: str, variables: Mapping[str, str] | None = None, otherwise: str = ""
-) -> Expanded:
-    """Fill the placeholders of every text inside a JSON value; keys stay as they are.
-
-    Args:
-        value: Any JSON value, such as `["curl", "${URL}"]`.
-        where: Key and file of the whole value; members add `[0]` or `.name` to the key.
-        variables: As for `interpolate`.
-        otherwise: The same.
-
-    Raises:
-        InvalidConfig: As `interpolate` does.
-    """
-    if isinstance(value, str):
-        return interpolate(value, where, variables, otherwise)
-    if isinstance(value, list):
-        items = [
-            interpolate_value(item, _inside(where, f"[{at}]"), variables, otherwise) for at, item in enumerate(value)
-        ]
-        return Expanded([item.value for item in items], frozenset().union(*(item.secrets for item in items)))
-    if isinstance(value, dict):
-        members = {
-            key: interpolate_value(item, _inside(where, f".{key}"), variables, otherwise) for key, item in value.items()
-        }
-        secrets = frozenset().union(*(member.secrets for member in members.values()))
-        return Expanded({key: member.value for key, member in members.items()}, secrets)
-    return Expanded(value)
+def _explain_unset(unset: Mapping[str, str], where: str, otherwise: str) -> str:
+    first, *others = unset
+    written = f"write ${{{first}:-default}}"
+    if not others:
+        ways = f"set it, {written}, or {otherwise}" if otherwise else f"set it, or {written}"
+        return f"{_inside(where, unset[first])}: the variable {first} is not set; {ways}."
+    *shown, last = (f"{name} ({step.lstrip('.')})" if step else name for name, step in unset.items())
+    ways = f"set them, {written} and so on, or {otherwise}" if otherwise else f"set them, or {written} and so on"
+    return f"{where}: the variables {', '.join(shown)} and {last} are not set; {ways}."
 
 
 def find_variables(value: Any) -> frozenset[str]:

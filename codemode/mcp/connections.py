@@ -73,6 +73,8 @@ class McpServers:
         found = await asyncio.gather(
             *(server.ask(refresh) for server in self._servers.values()), return_exceptions=True
         )
+        if faulty := [outcome.message for outcome in found if isinstance(outcome, InvalidConfig)]:
+            raise InvalidConfig(" ".join(faulty))
         tools: list[ToolSpec] = []
         failures: list[ServerFailure] = []
         warnings: list[str] = []

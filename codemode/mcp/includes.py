@@ -46,10 +46,14 @@ class _Object(dict[str, Json]):
     repeated: tuple[str, ...] = ()
 
 
-def read_include(path: Path) -> Included:
+def read_include(path: Path, whose: str = "") -> Included:
     """Read a file of another client and find its servers.
 
     The root is `mcpServers`, `servers` (VS Code), `mcp.servers`, `mcp_servers`, `mcp`, or the map itself.
+
+    Args:
+        path: JSON, JSON with comments, JSON5 or TOML.
+        whose: Who named it, for an error, such as `, which mcp.include names`.
 
     Raises:
         InvalidConfig: The file cannot be read or parsed, or defines no servers.
@@ -57,7 +61,7 @@ def read_include(path: Path) -> Included:
     Contract: mcp:config:roots
     """
     path = path.expanduser().absolute()
-    document = _parse(path, _read(path))
+    document = _parse(path, _read(path, whose))
     folder = path.parent.parent if path.parent.name in _EDITOR_FOLDERS else path.parent
     keys, servers = _find_root(document)
     if servers is None:
@@ -68,11 +72,11 @@ def read_include(path: Path) -> Included:
     return Included(Where(str(path), ".".join(keys)), folder, servers, _default_inputs(document), repeated)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, whose: str) -> str:
     try:
         return readable(path).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise InvalidConfig(f"cannot read {path}, which mcp.include names: {error.strerror}.") from error
+        raise InvalidConfig(f"cannot read {path}{whose}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise InvalidConfig(f"{path} is not UTF-8 text (byte {error.start}).") from error
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from codemode.core.interpolate import interpolate_value
+from codemode.core.interpolate import interpolate
 from codemode.core.limits import MCP_CALL_MS, MCP_START_MS
 from codemode.core.names import did_you_mean
 from codemode.core.tables import Field, Where, check_table, shown
@@ -185,7 +185,7 @@ def gather_servers(tables: Iterable[tuple[Where, Mapping[str, Json]]], include: 
         for name, table in servers.items():
             add(parse_server(name, table, where.at(name), Path(where.file).parent))
     for path in include:
-        found = read_include(path)
+        found = read_include(path, ", which mcp.include names")
         for name, table in found.servers.items():
             add(parse_server(name, table, found.where.at(name), found.folder)._replace(inputs=found.inputs))
         shadowed += (f"{found.where.at(name)} is there twice; the first one is used." for name in found.repeated)
@@ -233,7 +233,7 @@ def resolve(spec: ServerSpec, environment: Mapping[str, str] = os.environ) -> Re
     """Fill in a server's variables and folders; called only to connect.
 
     Raises:
-        InvalidConfig: A variable is unset, or the URL is none; the message names key and file.
+        InvalidConfig: Variables are unset, or the URL is none; the message names key and file.
 
     Contract: mcp:config:interpolation
     """
@@ -241,28 +241,31 @@ def resolve(spec: ServerSpec, environment: Mapping[str, str] = os.environ) -> Re
     variables = ChainMap(places, _input_values(spec, environment), dict(environment))
     secrets: set[str] = set()
 
-    def fill(key: str, value: Json) -> Json:
-        expanded = interpolate_value(value, str(spec.where.at(key)), variables, _WITHOUT)
+    def fill(**fields: Json) -> dict[str, Json]:
+        expanded = interpolate(fields, str(spec.where), variables, _WITHOUT)
         secrets.update(expanded.secrets)
-        return expanded.value
+        filled: dict[str, Json] = expanded.value
+        return filled
 
     if not spec.url:
-        argv = fill("command", list(spec.command))
+        program, *arguments = spec.command
+        filled = fill(command=program, args=arguments, envFile=spec.env_file, cwd=spec.cwd, env=dict(spec.env))
         env = {name: environment[name] for name in environment if name in _INHERITED or name.startswith("LC_")}
         if spec.env_file:
-            file = spec.folder / Path(fill("envFile", spec.env_file)).expanduser()
+            file = spec.folder / Path(filled["envFile"]).expanduser()
             listed = load_env_file(file, spec.where.at("envFile"))
             secrets.update(listed.values())
             env |= listed
-        cwd = spec.folder / Path(fill("cwd", spec.cwd)).expanduser()
-        command = Command((os.path.expanduser(argv[0]), *argv[1:]), env | fill("env", dict(spec.env)), cwd)  # noqa: PTH111 -- a bare command name must stay bare
+        cwd = spec.folder / Path(filled["cwd"]).expanduser()
+        command = Command((os.path.expanduser(filled["command"]), *filled["args"]), env | filled["env"], cwd)  # noqa: PTH111 -- a bare command name must stay bare
         return Resolved(command, "", {}, frozenset(secrets - set(places.values())))
-    url, headers = fill("url", spec.url), fill("headers", dict(spec.headers))
+    filled = fill(url=spec.url, headers=dict(spec.headers), auth=spec.oauth._asdict() if spec.oauth else None)
+    url, headers = filled["url"], filled["headers"]
     if not re.match(r"https?://[^/\s]", url):
         spec.where.at("url").fail(
             f"found {shown(spec.url)}; allowed is an address that begins with http:// or https://."
         )
-    oauth = OAuthSettings(**fill("auth", spec.oauth._asdict())) if spec.oauth else None
+    oauth = OAuthSettings(**filled["auth"]) if spec.oauth else None
     return Resolved(None, url, headers, frozenset((secrets | set(headers.values())) - set(places.values())), oauth)
 
 
@@ -364,14 +367,12 @@ def _milliseconds(facts: dict[str, Json], key: str, in_seconds: Sequence[str], d
 
 def _input_values(spec: ServerSpec, environment: Mapping[str, str]) -> dict[str, str]:
     told = json.dumps([spec.command, dict(spec.env), spec.cwd, spec.url, dict(spec.headers)])
-    values: dict[str, str] = {}
-    for name in _INPUT.findall(told):
-        variable = _input_variable(name)
-        value = environment.get(variable, spec.inputs.get(name))
-        if value is None:
-            spec.where.fail(f"it asks for the input {name}; set the variable {variable}.")
-        values[f"input:{name}"] = value
-    return values
+    given = {name: environment.get(_input_variable(name), spec.inputs.get(name)) for name in _INPUT.findall(told)}
+    if missing := [name for name, value in given.items() if value is None]:
+        inputs, variables = "the inputs" if missing[1:] else "the input", "variables" if missing[1:] else "variable"
+        to_set = " and ".join(map(_input_variable, missing))
+        spec.where.fail(f"it asks for {inputs} {' and '.join(missing)}; set the {variables} {to_set}.")
+    return {f"input:{name}": value for name, value in given.items() if value is not None}
 
 
 def _input_variable(name: str) -> str:

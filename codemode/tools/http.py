@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from codemode.core.errors import CodeModeError, InvalidInput, NestedToolFailed, words_of
@@ -165,10 +165,9 @@ class HttpTool:
     def _template_with_variables(self) -> HttpTemplate:
         if self._expanded is None:
             template, expand = self._template, self._variables.expand
-            url = cast("str", expand(template.url, self._where.at("url")))
-            headers = cast("dict[str, str]", expand(template.headers, self._where.at("headers")))
-            self._variables.learn(_secrets(headers))
-            self._expanded = template._replace(url=url, headers=headers)
+            filled = expand({"url": template.url, "headers": dict(template.headers)}, self._where)
+            self._variables.learn(_secrets(filled["headers"]))
+            self._expanded = template._replace(url=filled["url"], headers=filled["headers"])
         return self._expanded
 
     def _request(self, given: dict[str, Json]) -> Request:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from codemode.core.errors import InvalidInput
-from codemode.core.interpolate import interpolate_value
+from codemode.core.interpolate import interpolate
 from codemode.core.tables import Where
 from codemode.core.types import Json
 
@@ -29,7 +29,7 @@ class Variables:
         Raises:
             InvalidConfig: A variable is not set.
         """
-        expanded = interpolate_value(value, str(where))
+        expanded = interpolate(value, str(where))
         self.learn({text for secret in expanded.secrets for text in (secret, secret.strip())})
         return expanded.value
 

@@ -230,7 +230,7 @@ def _manifest(**servers: Any) -> str:
 _BAD_FILES = {
     "an unset variable": (
         _manifest(shop={"command": "node", "args": ["${NO_SUCH_VARIABLE}"]}),
-        "mcp.servers.shop.command[1] in {folder}/codemode.toml: the variable NO_SUCH_VARIABLE is not set; set it",
+        "mcp.servers.shop.args[0] in {folder}/codemode.toml: the variable NO_SUCH_VARIABLE is not set; set it",
     ),
     "bad JSON": ('[mcp]\ninclude = ["bad.json"]\n', "{folder}/bad.json:1:16: not JSON: Expecting value."),
     "a file that is not there": (

@@ -53,7 +53,7 @@ def test_a_file_and_what_a_shell_opened_can_be_read_and_the_rest_says_what_it_is
         ("", ["smoke", "pipe.js"], "pipe.js:1: the file cannot be read: it is a named pipe, not a file"),
         ("", ["smoke", "."], "pipe.js:1: the file cannot be read: it is a named pipe, not a file"),
         ("", ["run", "-e", "1", "--replay", "pipe.js"], "pipe.js is no recording"),
-        ("", ["import", "pipe.js"], "cannot read {folder}/pipe.js"),
+        ("", ["import", "pipe.js"], "cannot read {folder}/pipe.js: it is a named pipe, not a file."),
         ("", ["catalog", "diff", "pipe.js"], '"pipe.js" cannot be read: it is a named pipe, not a file'),
         (f'{TOOL}parametersFile = "pipe.js"', ["catalog"], "cannot read {folder}/pipe.js: it is a named pipe"),
         ('[[openapi]]\nspec = "pipe.js"\nowner = "o"', ["catalog"], "cannot read {folder}/pipe.js: it is a named pipe"),

@@ -3,7 +3,7 @@
 import pytest
 
 from codemode.core.errors import InvalidConfig
-from codemode.core.interpolate import Expanded, interpolate, interpolate_value
+from codemode.core.interpolate import Expanded, interpolate
 from tests.requirements import requirement
 
 VARIABLES = {"TOKEN": "s3cret-value", "EMPTY": "", "input:key": "typed-in"}
@@ -42,6 +42,20 @@ def test_an_unset_variable_names_variable_key_and_file():
     )
 
 
+@requirement("manifest:interpolation:unset")
+def test_all_unset_variables_of_a_value_are_named_each_with_its_place():
+    given = {"url": "${A}/${TOKEN}", "list": ["${B}", "${A}"], "headers": {"K": "${env:C}", "L": "${D:-d}"}}
+    with pytest.raises(InvalidConfig) as caught:
+        interpolate(given, "tool[0].http in f.toml", VARIABLES, "leave it out")
+    with pytest.raises(InvalidConfig, match=r"^w: the variables A and B are not set; set them, or write \$\{A:-d"):
+        interpolate("${A}${B}", "w", VARIABLES)
+
+    assert str(caught.value) == (
+        "tool[0].http in f.toml: the variables A (url), B (list[0]) and C (headers.K) are not set; "
+        "set them, write ${A:-default} and so on, or leave it out."
+    )
+
+
 @pytest.mark.parametrize("text", ["${}", "${not a name}", "${TOKEN", "${:-x}", "${9}"])
 def test_a_malformed_placeholder_is_an_error_that_quotes_it(text):
     with pytest.raises(InvalidConfig, match="is not a placeholder"):
@@ -51,7 +65,7 @@ def test_a_malformed_placeholder_is_an_error_that_quotes_it(text):
 def test_a_value_is_expanded_all_through_and_its_secrets_are_gathered():
     value = {"command": ["curl", "${TOKEN}"], "env": {"${KEY}": "${env:TOKEN}"}, "n": 1, "on": True}
 
-    expanded = interpolate_value(value, WHERE, VARIABLES)
+    expanded = interpolate(value, WHERE, VARIABLES)
 
     assert expanded.value == {
         "command": ["curl", "s3cret-value"],
@@ -64,7 +78,7 @@ def test_a_value_is_expanded_all_through_and_its_secrets_are_gathered():
 
 def test_an_error_inside_a_value_names_the_member():
     with pytest.raises(InvalidConfig, match=r"^mcp\.servers\.x\.args\[1\] in /a/codemode\.toml: the variable NOPE"):
-        interpolate_value({"args": ["a", "${NOPE}"]}, "mcp.servers.x in /a/codemode.toml", {})
+        interpolate({"args": ["a", "${NOPE}"]}, "mcp.servers.x in /a/codemode.toml", {})
 
 
 def test_the_environment_is_the_default(monkeypatch):

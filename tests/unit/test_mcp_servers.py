@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from codemode.core.errors import InvalidConfig
+from codemode.core.redact import Redactor
 from codemode.core.tables import Where
 from codemode.manifest import load_manifest
+from codemode.mcp.connections import McpServers
 from codemode.mcp.includes import read_include
 from codemode.mcp.servers import ServerSpec, gather_servers, parse_server, resolve
+from codemode.mcp.shared import SharedServers
 from tests.requirements import requirement
 
 WHERE = Where("/shop/codemode.toml", "mcp.servers.shop")
@@ -313,7 +316,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
         ("bad.toml", r"bad\.toml: not TOML: "),
     ):
         with pytest.raises(InvalidConfig, match=sentence):
-            read_include(tmp_path / name)
+            read_include(tmp_path / name, ", which mcp.include names")
 
 
 @requirement("mcp:config:interpolation", "mcp:config:redacted")
@@ -343,8 +346,8 @@ def test_variables_are_filled_in_everywhere_and_told_to_the_redactor() -> None:
 @pytest.mark.parametrize(
     ("table", "place"),
     [
-        ({"command": "${NO}"}, "command[0]"),
-        ({"command": "x", "args": ["a", "${NO}"]}, "command[2]"),
+        ({"command": "${NO}"}, "command"),
+        ({"command": "x", "args": ["a", "${NO}"]}, "args[1]"),
         ({"command": "x", "env": {"K": "${NO}"}}, "env.K"),
         ({"command": "x", "cwd": "${NO}"}, "cwd"),
         ({"url": "${NO}"}, "url"),
@@ -361,6 +364,22 @@ def test_an_unset_variable_is_an_error_that_names_variable_key_and_file(table: d
         f"mcp.servers.shop.{place} in /shop/codemode.toml: the variable NO is not set; set it, write ${{NO:-default}}, "
         'or go on without this server by setting its "enabled" to false.'
     )
+
+
+@requirement("mcp:config:interpolation")
+def test_all_unset_variables_of_a_server_are_named_at_once() -> None:
+    spec = _parse({"command": "x", "args": ["${A}"], "env": {"K": "${B}"}})
+    with pytest.raises(InvalidConfig, match=r"the variables A \(args\[0\]\) and B \(env\.K\) are not set"):
+        resolve(spec, {})
+
+
+@requirement("mcp:config:interpolation")
+async def test_the_unset_variables_of_all_servers_are_told_in_one_error(tmp_path: Path) -> None:
+    specs = [_parse({"url": f"https://${{{name}}}"})._replace(name=name) for name in ("NONE_A", "NONE_B")]
+    servers = McpServers(specs, Redactor(), SharedServers(tmp_path, {}))
+    with pytest.raises(InvalidConfig, match=r"variable NONE_A is not set.*variable NONE_B is not set"):
+        await servers.tools()
+    await servers.close()
 
 
 def test_a_url_that_is_none_is_an_error() -> None:
@@ -414,6 +433,8 @@ def test_inputs_of_vs_code_come_from_variables_or_their_default(tmp_path: Path) 
         InvalidConfig, match=r"it asks for the input api-key; set the variable CODEMODE_INPUT_API_KEY\."
     ):
         resolve(spec, {})
+    with pytest.raises(InvalidConfig, match=r"the inputs a and b; set the variables CODEMODE_INPUT_A and CODEMODE_INP"):
+        resolve(_parse({"url": "https://x/${input:a}", "headers": {"K": "${input:b}"}}), {})
 
 
 @requirement("mcp:cache:key")
