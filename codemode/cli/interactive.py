@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import codemode
 from codemode.cli import show
+from codemode.cli.hangup import run_until_hangup
 from codemode.cli.person import invite_person, is_person_here
 from codemode.cli.progress import Progress
 from codemode.cli.repl import ReplOptions
@@ -172,7 +173,7 @@ def open_repl(terminal: Terminal, options: ReplOptions, first: Child | None) -> 
     Contract: repl:pipe:status
     """
     language = _language(options.language)
-    outcome, is_waiting = asyncio.run(_hold(terminal, options, language, first))
+    outcome, is_waiting = run_until_hangup(_hold(terminal, options, language, first))
     if isinstance(outcome, CodeModeError):
         return STATUS_OF_CODE[outcome.code or ErrorCode.INTERNAL_ERROR]
     if outcome is not None:

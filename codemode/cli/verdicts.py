@@ -1,11 +1,11 @@
 """Smoke checks from the files to the report: read them all, run them, show, write, end."""
 
-import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from codemode.cli.hangup import run_until_hangup
 from codemode.cli.progress import Progress
 from codemode.cli.smoke import SmokeOptions
 from codemode.cli.status import ExitStatus
@@ -33,7 +33,7 @@ def check_cells(terminal: Terminal, options: SmokeOptions) -> ExitStatus:
     began = time.monotonic()
     warnings: list[str] = []
     with Progress(terminal, f"running {counted(len(cases), 'case')}"):
-        verdicts = asyncio.run(_run(cases, options, first, warnings.append))
+        verdicts = run_until_hangup(_run(cases, options, first, warnings.append))
     took_ms = (time.monotonic() - began) * 1000
     for warning in warnings:
         terminal.note(f"codemode: {printable(warning)}")

@@ -1,6 +1,10 @@
 """Promises of the session: results, runs that wait, ends from outside; and of bridge and host."""
 
 REQUIREMENTS = {
+    "session:hangup:leaves-nothing": (
+        "issue 5",
+        "Where the terminal is closed, or the process told to end, what a REPL or smoke checks started ends too.",
+    ),
     "session:errors:debug": (
         "contract 10",
         "With CODEMODE_DEBUG=1 a fault of ours shows its traceback, redacted; without it nobody sees one.",
