@@ -32,6 +32,7 @@
   const NativeProxy = Proxy;
   const objectPrototype = Object.prototype;
   const withResolvers = NativePromise.withResolvers.bind(NativePromise);
+  const rejectedWith = NativePromise.reject.bind(NativePromise);
   const nativeThen = uncurry(NativePromise.prototype.then);
   const settledPromise = NativePromise.resolve(undefined);
   const wellFormed = uncurry(String.prototype.toWellFormed);
@@ -305,8 +306,9 @@
     return error;
   };
 
+  // Not in an executor of a promise, which would catch the interrupt of the deadline as well.
   const rejected = (error, message, code = "nested_tool_failed", toolId = null) =>
-    new NativePromise((_, reject) => reject(fillError(error, "Error", message, code, toolId)));
+    rejectedWith(fillError(error, "Error", message, code, toolId));
 
   const request = (error, row, kind, nested) => {
     if (nested ? openCalls >= maxCalls : openOthers >= MAX_OTHER_PENDING) {
@@ -336,7 +338,7 @@
     try {
       shown = encodeInput(input);
     } catch (thrown) {
-      return new NativePromise((_, reject) => reject(thrown));
+      return rejectedWith(thrown);
     }
     if (shown[0] !== "{") return rejected(error, "the input of a tool is one object, not " + slice(shown, 0, 60), "nested_tool_failed", id);
     return request(error, "," + quotedId + "," + shown, "call", true);
@@ -347,7 +349,7 @@
     try {
       for (let i = 0; i < args.length; i++) shown += (i === 0 ? "" : ",") + encodeRoot(args[i], "argument " + (i + 1), true);
     } catch (thrown) {
-      return new NativePromise((_, reject) => reject(thrown));
+      return rejectedWith(thrown);
     }
     return request(error, "," + quote(path) + ',{"args":[' + shown + "]}", "namespace", true);
   };
