@@ -14,7 +14,10 @@ REQUIREMENTS = {
         "ours",
         "What fails while a manifest is opened, a plugin too, is told without what is known as secret.",
     ),
-    "redaction:known:encoded": ("ours", "A known secret is masked in the forms that JSON, URLs, HTML, shells and source code give it."),
+    "redaction:known:encoded": (
+        "ours",
+        "A known secret is masked in the forms that JSON, URLs, HTML, shells and source code give it.",
+    ),
     "redaction:listings:brought": (
         "ours",
         "What a server or a plugin says of its tools is listed without what is known as secret; a cell sees it whole.",
