@@ -197,6 +197,7 @@ class _World(NamedTuple):
     journal: Journal
     box: Toolbox
     interrupts: Interrupts
+    warnings: list[str]
 
 
 async def _hold(
@@ -242,18 +243,20 @@ async def _open_world(stack: AsyncExitStack, terminal: Terminal, options: ReplOp
     path = Path(named) if named else find_manifest(Path.cwd())
     who = Identity(session=options.session)
     setup = Setup(path, who, options.limits, may_ask=is_person_here(), refresh=options.refresh)
+    warnings: list[str] = []
     store = open_store()
     stack.callback(store.close)
     with Progress(terminal) as progress:
-        onlooker = Onlooker(invite_person(progress.complain), progress.look)
+        onlooker = Onlooker(invite_person(progress.complain), progress.look, warnings.append)
         box = await stack.enter_async_context(open_toolbox(path, who.agent_id, options.refresh, onlooker=onlooker))
     session = await stack.enter_async_context(session_over(box, setup, pool, store))
-    return _World(terminal, pool, session, session.parts.around.journal, box, stack.enter_context(Interrupts()))
+    interrupts = stack.enter_context(Interrupts())
+    return _World(terminal, pool, session, session.parts.around.journal, box, interrupts, warnings)
 
 
 def _build(world: _World, evaluator: Evaluator, vocabulary: Vocabulary) -> Repl:
     """Tie the parts of the REPL together."""
-    terminal, pool, session, _, box, interrupts = world
+    terminal, pool, session, _, box, interrupts, warnings = world
     screen, syntax, record = TerminalScreen(terminal), Syntax(pool), Record()
     printer = Printer(screen, box.redactor.text)
     ticker = Ticker(record, sys.stderr if terminal.styled_err else None)
@@ -278,7 +281,7 @@ def _build(world: _World, evaluator: Evaluator, vocabulary: Vocabulary) -> Repl:
     commands = Commands(desk)
     session.listen(record.hear)
     world.journal.watchers.append(driver.stream)
-    return Repl(reader, driver, commands, printer)
+    return Repl(reader, driver, commands, printer, warnings)
 
 
 def _write_prompt(text: str) -> None:

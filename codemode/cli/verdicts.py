@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codemode.cli.hangup import run_until_hangup
@@ -12,6 +12,7 @@ from codemode.cli.status import ExitStatus
 from codemode.cli.terminal import Terminal
 from codemode.core.errors import InvalidInput
 from codemode.core.types import Json
+from codemode.mcp.shared import Onlooker
 from codemode.render import plain_smoke
 from codemode.render.words import counted, printable
 from codemode.smoke.cases import Case
@@ -32,10 +33,11 @@ def check_cells(terminal: Terminal, options: SmokeOptions) -> ExitStatus:
     first = spawn_first()  # the engine starts while all the rest is loaded
     began = time.monotonic()
     warnings: list[str] = []
-    with Progress(terminal, f"running {counted(len(cases), 'case')}"):
-        verdicts = run_until_hangup(_run(cases, options, first, warnings.append))
+    with Progress(terminal, f"running {counted(len(cases), 'case')}") as progress:
+        onlooker = Onlooker(look=progress.look, warn=warnings.append)
+        verdicts = run_until_hangup(_run(cases, options, first, onlooker))
     took_ms = (time.monotonic() - began) * 1000
-    for warning in warnings:
+    for warning in dict.fromkeys(warnings):
         terminal.note(f"codemode: {printable(warning)}")
     updated: list[str] = []
     if options.update:
@@ -61,16 +63,14 @@ def _gather(terminal: Terminal, options: SmokeOptions) -> list[Case]:
     return gather_cases(options.paths, Path(named) if named else None, options.wanted)
 
 
-async def _run(
-    cases: Sequence[Case], options: SmokeOptions, first: Child | None, warned: Callable[[str], None]
-) -> list[Verdict]:
+async def _run(cases: Sequence[Case], options: SmokeOptions, first: Child | None, onlooker: Onlooker) -> list[Verdict]:
     from codemode.smoke.running import Plan, run_cases  # while the engine starts
     from codemode.supervisor.pool import WorkerPool
 
     jobs = options.jobs or max(2, min(os.cpu_count() or 2, _MAX_JOBS))
     pool = WorkerPool(jobs, first)
     try:
-        return await run_cases(cases, pool, Plan(jobs, options.bail, options.refresh), warned=warned)
+        return await run_cases(cases, pool, Plan(jobs, options.bail, options.refresh), onlooker=onlooker)
     finally:
         await pool.close()
 

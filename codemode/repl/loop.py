@@ -21,12 +21,15 @@ Outcome = CodeModeResult | CodeModeError | None
 class Repl:
     """Reads, evaluates, prints."""
 
-    def __init__(self, reader: Reader, driver: Driver, commands: Commands, printer: Printer) -> None:
-        """Tie the parts together."""
+    def __init__(
+        self, reader: Reader, driver: Driver, commands: Commands, printer: Printer, warnings: list[str]
+    ) -> None:
+        """Tie the parts together; what comes to be in `warnings` is told between the inputs, and taken out."""
         self._reader = reader
         self._driver = driver
         self._commands = commands
         self._printer = printer
+        self._warnings = warnings
         self._faults: list[str] = []
 
     async def run(self, *, to_first_failure: bool, declare: Callable[[], None]) -> Outcome:
@@ -39,17 +42,18 @@ class Repl:
         Returns:
             What ended it: a failed result or an error of ours; or None.
 
-        Contract: repl:pipe:status, repl:errors:go-on
+        Contract: repl:pipe:status, repl:errors:go-on, mcp:warnings:told
         """
         asyncio.get_running_loop().set_exception_handler(self._on_fault)
         while True:
-            self._tell_faults()
             try:
                 outcome = await self._round()
             except (Leave, EOFError):
                 return None
             except KeyboardInterrupt:
                 outcome = Aborted("Ctrl-C")
+            finally:
+                self._tell_what_came_up()
             if to_first_failure and isinstance(outcome, Failed | CodeModeError):
                 return outcome
             declare()
@@ -72,7 +76,10 @@ class Repl:
         error = context.get("exception")
         self._faults.append(f"{context['message']}: {type(error).__name__}: {error}" if error else context["message"])
 
-    def _tell_faults(self) -> None:
+    def _tell_what_came_up(self) -> None:
+        for warning in self._warnings:
+            self._printer.warning(warning)
         for fault in self._faults:
             self._printer.fault(fault)
+        self._warnings.clear()
         self._faults.clear()

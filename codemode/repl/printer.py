@@ -76,6 +76,10 @@ class Printer:
         """Print an error of ours."""
         self._screen.error(report_of_error(error))
 
+    def warning(self, text: str) -> None:
+        """Print what a server did that a person should know."""
+        self._screen.note(f"codemode: {text}")
+
     def fault(self, text: str) -> None:
         """Print what broke beside the cells."""
         self._screen.note(f"a fault of codemode: {text}")

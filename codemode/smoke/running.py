@@ -6,7 +6,7 @@ kept in memory and end with the command.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from codemode.core.events import CallStarted, Event
 from codemode.core.types import CodeModeResult, Json, Waiting
 from codemode.live.journal import Listener
 from codemode.manifest import is_recording
+from codemode.mcp.shared import NOBODY, Onlooker
 from codemode.session import Identity, Session
 from codemode.smoke.cases import Case
 from codemode.smoke.verdicts import Observed, Verdict, judge
@@ -46,7 +47,7 @@ async def run_cases(
     cases: Sequence[Case],
     pool: WorkerPool,
     plan: Plan,
-    warned: Callable[[str], None] = lambda _warning: None,
+    onlooker: Onlooker = NOBODY,
 ) -> list[Verdict]:
     """Run all cases and judge each.
 
@@ -54,7 +55,8 @@ async def run_cases(
         cases: What to run; they share the tools of their manifests.
         pool: Workers, best as many as `plan` has jobs.
         plan: How.
-        warned: Hears, before the first case, what a person should know of the manifests: a server that failed.
+        onlooker: Hears which servers are asked for their tools, and what a person should know of them and of the
+            manifests: before the first case, or when it comes up in a call.
 
     Returns:
         The verdicts in the order of the cases.
@@ -70,9 +72,9 @@ async def run_cases(
         store = MemoryStore()
         stack.callback(store.close)
         ground = _Ground(pool, store, await stack.enter_async_context(open_spans()))
-        boxes = await _open_toolboxes(stack, {case.manifest for case in cases}, plan.refresh)
+        boxes = await _open_toolboxes(stack, {case.manifest for case in cases}, plan.refresh, onlooker)
         for warning in dict.fromkeys(warning for box in boxes.values() for warning in box.warnings):
-            warned(warning)
+            onlooker.warn(warning)
         verdicts: dict[int, Verdict] = {}
         queue = iter(enumerate(cases))
 
@@ -88,9 +90,12 @@ async def run_cases(
 
 
 async def _open_toolboxes(
-    stack: AsyncExitStack, manifests: Iterable[Path | None], refresh: bool
+    stack: AsyncExitStack, manifests: Iterable[Path | None], refresh: bool, onlooker: Onlooker
 ) -> Mapping[Path | None, Toolbox]:
-    return {path: await stack.enter_async_context(open_toolbox(path, refresh=refresh)) for path in manifests}
+    return {
+        path: await stack.enter_async_context(open_toolbox(path, refresh=refresh, onlooker=onlooker))
+        for path in manifests
+    }
 
 
 async def _run_case(case: Case, number: int, box: Toolbox, ground: _Ground) -> Verdict:

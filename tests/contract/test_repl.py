@@ -74,7 +74,7 @@ class House:
             self.driver, interrupts, self.evaluator, self.record, self.screen, RecordingLookup(), syntax, session.abort
         )
         self.commands = Commands(desk)
-        self.repl = Repl(reader, self.driver, self.commands, printer)
+        self.repl = Repl(reader, self.driver, self.commands, printer, [])
         self._interrupts = interrupts
         session.listen(self.record.hear)
 

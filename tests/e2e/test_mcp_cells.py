@@ -10,11 +10,14 @@ import pytest
 from codemode.cli.drive import Go, drive
 from codemode.cli.listing import load_toolbox
 from codemode.cli.progress import Progress
+from codemode.cli.smoke import SmokeOptions
 from codemode.cli.source import Cell
 from codemode.cli.terminal import Terminal
+from codemode.cli.verdicts import check_cells
 from codemode.composition import Setup, open_session
 from codemode.store.memory import MemoryStore
 from tests.requirements import requirement
+from tests.support.cells import clean_environment, run_command
 from tests.support.mcp import SERVERS, reference_server
 from tests.support.streams import Stream
 
@@ -161,3 +164,30 @@ def test_a_person_hears_which_servers_are_asked(tmp_path: Path, monkeypatch: pyt
     assert (listed, heard) == (states, states)
     assert " MCP server asks is asked for its tools" in err.getvalue()
     assert 'codemode: MCP server "asks" asked for sampling/createMessage; it was declined' in err.getvalue()
+
+
+@requirement("cli:progress:servers", "mcp:warnings:told")
+def test_smoke_checks_say_which_servers_are_asked_and_what_they_did_in_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _manifest(tmp_path, asks=_fixture("odd.py", "asks_back"))
+    cell = tmp_path / "ask.js"
+    cell.write_text(
+        "// @status completed\n// @flags --timeout-ms 60000\nreturn await MCP.asks.ask()\n", encoding="utf-8"
+    )
+    heard: list[tuple[str, str]] = []
+    monkeypatch.setattr(Progress, "look", lambda _, server, state: heard.append((server, state)))
+    err = Stream()
+    check_cells(Terminal(Stream(), err, {}), SmokeOptions([str(cell)], refresh=True))
+
+    assert heard == [("asks", "asked"), ("asks", "answered")]
+    assert err.getvalue().count('codemode: MCP server "asks" asked for sampling/createMessage; it was declined') == 1
+
+
+@requirement("mcp:warnings:told")
+def test_the_repl_tells_what_a_server_did_in_a_call(tmp_path: Path) -> None:
+    _manifest(tmp_path, asks=_fixture("odd.py", "asks_back"))
+    arguments = ["repl", "--timeout-ms", "60000"]
+    told = run_command(arguments, clean_environment(tmp_path / "state"), tmp_path, "await MCP.asks.ask()\n").stderr
+
+    assert told.count('codemode: MCP server "asks" asked for sampling/createMessage; it was declined') == 1

@@ -54,6 +54,7 @@ class Room:
         self.printer = Printer(self.screen)
         self.reader = ScriptedReader(inputs, answers)
         self.aborted: list[str] = []
+        self.warnings: list[str] = []
         self.interrupts = Interrupts()
         ticker = Ticker(self.record, None)
         stage = Stage(
@@ -65,7 +66,7 @@ class Room:
             self.aborted.append,
         )  # fmt: skip
         self.commands = Commands(desk)
-        self.repl = Repl(self.reader, self.driver, self.commands, self.printer)
+        self.repl = Repl(self.reader, self.driver, self.commands, self.printer, self.warnings)
 
     async def command(self, line: str) -> str:
         with self.interrupts:
