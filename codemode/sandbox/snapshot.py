@@ -24,6 +24,7 @@ from codemode.core.types import Json
 from codemode.sandbox.difference import MAX_RECORDS_BYTES, PIECE_BYTES
 
 _MAGIC = b"CMSNAP\x003"
+_NAME_BYTES = 7  # then the format; each is of other builds, so that the build tells what is wrong
 _HEAD = struct.Struct(">8s32s32sII")  # magic, build, digest, head size, memory size
 _BODY_AT = _HEAD.size - 8
 _LENGTH = struct.Struct("<I")
@@ -70,7 +71,7 @@ def parse_snapshot(build: str, data: bytes, memory_limit_bytes: int) -> tuple[Ch
         SnapshotRestore: It is damaged, truncated, or of another build of the engine.
         MemoryLimit: Its memory is larger than the run may have.
     """
-    if len(data) < _HEAD.size or data[: len(_MAGIC)] != _MAGIC:
+    if len(data) < _HEAD.size or data[:_NAME_BYTES] != _MAGIC[:_NAME_BYTES]:
         raise SnapshotRestore("the snapshot is truncated or none of ours; the run cannot be resumed")
     _, written_by, digest, head_size, memory_size = _HEAD.unpack_from(data)
     if written_by.hex() != build:
