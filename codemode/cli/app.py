@@ -130,5 +130,5 @@ def _failed_result(error: CodeModeError) -> "Json":
     from codemode.core.types import Failed
     from codemode.telemetry import fold
 
-    failed = Failed(error.message, error.code, error.phase, False, None, (), fold(()))
+    failed = Failed(error.message, error.code, error.phase, error.dispatched, None, (), fold(()))
     return failed.to_json()

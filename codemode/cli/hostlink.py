@@ -29,6 +29,7 @@ _HOST_MAIN = (
 _READ_BYTES = 1 << 16
 _WORDS_BYTES = 4096  # what an error shows of a host's stderr
 _TICK_S = 0.5  # how often a Ctrl-C that went unanswered is remembered
+_NESTED = ("call", "namespace")
 _ABORT_S = 5.0  # from Ctrl-C until a host that does not answer is killed
 
 _early: list[Child] = []
@@ -53,8 +54,8 @@ def run_request(
         `{"result", "runId", "trajectory"}`.
 
     Raises:
-        Internal: The host ended without an answer.
-        RuntimeUnavailable: It was killed.
+        Internal: The host failed before it answered.
+        RuntimeUnavailable: It was killed, or ended by what ran in it.
         KeyboardInterrupt: It did not answer after Ctrl-C either, and was killed.
 
     Contract: host:front-end:ctrl-c, host:front-end:died
@@ -78,6 +79,8 @@ class _Conversation:
         self._words = b""
         self._give_up_at = math.inf
         self._has_asked = False
+        self._has_called = False
+        self._open: dict[Json, str] = {}  # nested calls
 
     def hold(self, request: dict[str, Json]) -> dict[str, Any]:
         """Send the request and read until its answer is there; Ctrl-C asks for another one."""
@@ -98,10 +101,18 @@ class _Conversation:
                     while self._has_words() and self._pass_on():
                         pass
                     return message
+                self._note_call(message["progress"])
                 self._follow(message["progress"])
         finally:
             signal.signal(signal.SIGINT, before)
             self._close()
+
+    def _note_call(self, event: dict[str, Json]) -> None:
+        if event["event"] == "call_started" and event["method"] in _NESTED:
+            self._has_called = True
+            self._open[event["call_id"]] = str(event["tool_id"] or event["method"])
+        elif event["event"] == "call_settled":
+            self._open.pop(event["call_id"], None)
 
     def _on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
         if self._give_up_at < math.inf:
@@ -150,8 +161,17 @@ class _Conversation:
             pass
         fate = kill(self._host)
         words = self._words.decode(errors="replace").strip()
-        sentence = f"the host process {fate} before it answered" + (f"; its last words: {words}" if words else "")
-        return RuntimeUnavailable(sentence) if " by " in fate else Internal(sentence)
+        sentence = f"the host process {fate} before it answered"
+        if self._open:
+            called = ", ".join(dict.fromkeys(self._open.values()))
+            sentence += f", while {called} ran and may have taken effect"
+        has_failed = "Traceback" in words
+        if " by " not in fate and not has_failed:
+            sentence += "; a tool, a hook or a plugin in Python must not end its process, as os._exit does"
+        sentence += f"; its last words: {words}" if words else ""
+        error = Internal(sentence) if has_failed else RuntimeUnavailable(sentence)
+        error.dispatched = self._has_called
+        return error
 
     def _close(self) -> None:
         """Close the pipes; the host ends by itself, when its calls have settled."""

@@ -49,11 +49,13 @@ class CodeModeError(Exception):
 
     `code` is the contract's code (None only for the guest's own throw) and `phase` says
     where in a cell's life it arises; both are properties of the class, so a code can
-    never be paired with a foreign message.
+    never be paired with a foreign message. `dispatched`: a nested call had started, where no
+    result of the run is left to say so.
     """
 
     code: ClassVar[ErrorCode | None] = None
     phase: ClassVar[Phase] = "runtime"
+    dispatched = False
 
     @property
     def message(self) -> str:

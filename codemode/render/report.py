@@ -69,7 +69,8 @@ def report_of_result(result: Mapping[str, Json], source: str = "", name: str = "
 def report_of_error(error: CodeModeError) -> ErrorReport:
     """Build the report of an exception of ours; its message says where and what to do."""
     code = error.code.value if error.code else ""
-    return ErrorReport(printable(error.message), code, "", (), _ADVICE.get(code, ""))
+    advice = "" if error.dispatched else _ADVICE.get(code, "")  # an engine that came so far is there
+    return ErrorReport(printable(error.message), code, "", (), advice)
 
 
 def report_of_usage(message: str, command: str) -> ErrorReport:

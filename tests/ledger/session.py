@@ -89,7 +89,7 @@ REQUIREMENTS = {
         "Ctrl-C, or a front end that dies, aborts the run: no process, no open call, no waiting run is left.",
     ),
     "host:front-end:ctrl-c": ("contract 12", "After Ctrl-C the answer of the host, `aborted`, is still shown."),
-    "host:front-end:died": ("ours", "A host that dies without an answer is one clear error, with its last words."),
+    "host:front-end:died": ("ours", "A host that dies without an answer is one clear error, with what is known."),
     "host:result:always": (
         "contract 3",
         "Whatever fails in the host, before a session too, the front end gets one result and no traceback.",
