@@ -90,7 +90,7 @@ def toolbox(tools: Iterable[ToolSpec] = (), *, hooks: Sequence[Hook] = (), **mor
     catalog = build_catalog(tools, policy, limits).with_scope(more.pop("scope", GuestScope()))
     redactor = Redactor(more.pop("secrets", ()))
     config = CodeModeConfig(enabled=True, limits=limits)
-    return Toolbox(Manifest(), config, catalog, policy, redactor, tuple(hooks))
+    return Toolbox(Manifest(), config, catalog, policy, redactor, hooks=tuple(hooks))
 
 
 @asynccontextmanager
