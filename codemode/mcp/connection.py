@@ -70,6 +70,7 @@ class Connection:
         self._ended = asyncio.Event()
         self._explained = asyncio.Event()
         self._is_closing = False
+        self._is_parting = False  # what ends the server has begun; to cancel that would leave it
         self._hung_up = False
         self._cause: tuple[FailureKind, str] = ("offline", "closed the connection.")
         self._exit_status: int | None = None
@@ -168,7 +169,8 @@ class Connection:
         """
         self._is_closing = True
         self._ended.set()
-        if not self._ready.is_set():
+        if not self._ready.is_set() and not self._is_parting:
+            self._is_parting = True
             self._task.cancel()
         await asyncio.wait({self._task})
 
@@ -188,6 +190,7 @@ class Connection:
             await asyncio.to_thread(_load_sdk)  # after the spawn, so that the server starts meanwhile
             await self._talk(resolved)
         finally:
+            self._is_parting = True
             self._ended.set()
             await self._explain_end()
             if self._process is not None:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from codemode.core.limits import MAX_MCP_MESSAGE_BYTES, MCP_EXIT_MS, MCP_TERM_MS, STDERR_TAIL_BYTES
+from codemode.core.limits import MAX_MCP_MESSAGE_BYTES, MCP_EXIT_MS, MCP_KILL_MS, MCP_TERM_MS, STDERR_TAIL_BYTES
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _DRAIN_S = 0.2  # for what is still in the pipe when a server exits, or does not listen any more
@@ -113,7 +113,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._signal_group(signal.SIGTERM)
             if not await _becomes(self._is_gone, MCP_TERM_MS):
                 self._signal_group(signal.SIGKILL)
-                await _becomes(self._is_gone, MCP_TERM_MS)
+                await _becomes(self._is_gone, MCP_KILL_MS)
         await _end_strays(strays)
         for _ in range(_ROUNDS):
             await _end_strays(strays := _find_marked(self.mark))
@@ -181,7 +181,7 @@ async def _end_strays(strays: list[int]) -> None:
     for stray in strays:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(stray, signal.SIGKILL)
-    await _becomes(lambda: len(select.select(strays, [], [], 0)[0]) == len(strays), MCP_TERM_MS)
+    await _becomes(lambda: len(select.select(strays, [], [], 0)[0]) == len(strays), MCP_KILL_MS)
     for stray in strays:
         os.close(stray)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from codemode.core.redact import Redactor
+from codemode.mcp.connection import Connection
 from codemode.mcp.connections import McpServers
 from codemode.mcp.shared import SharedServers
 from tests.requirements import requirement
@@ -83,6 +84,31 @@ async def test_closing_while_a_server_starts_leaves_no_process(tmp_path: Path) -
 
     assert isinstance((await asyncio.gather(listing, return_exceptions=True))[0], asyncio.CancelledError)
     assert not is_running(int(log.read_text()))
+
+
+@requirement("mcp:close:no-process-left")
+async def test_closing_a_server_that_is_being_given_up_does_not_cut_its_end_short(tmp_path: Path) -> None:
+    """It is deaf to SIGTERM, so that giving it up takes a while."""
+    up, told = tmp_path / "up", tmp_path / "told"
+    code = f"""
+import pathlib, signal, time
+signal.signal(signal.SIGTERM, lambda *_: pathlib.Path({str(told)!r}).touch())
+pathlib.Path({str(up)!r}).touch()
+while True:
+    time.sleep(600)
+"""
+    deaf = define("deaf", {"command": sys.executable, "args": ["-c", code]})
+    async with servers_of(deaf, cache=tmp_path) as servers:
+        connection = Connection(deaf, servers._servers["deaf"]._around)
+        opening = asyncio.create_task(connection.open(to_call=False))
+        await eventually(up.exists)
+        connection._clock.reschedule(0.0)  # its time to start is over
+        await eventually(told.exists)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+
+        assert connection._process is not None
+        assert connection._process.exit_status == -signal.SIGKILL
 
 
 @requirement("mcp:close:killed")
