@@ -328,7 +328,8 @@ class Connection:
 
     def _refusal(self, method: str, text: str) -> ServerFailure:
         if self._http_status < BAD_STATUS:
-            return self._failure("protocol", f"answered {method} with {text}.")
+            # The server lives: the end of its stderr would be what it said long ago.
+            return self._failure("protocol", f"answered {method} with {text}.")._replace(stderr="")
         if self._http_status == 404:  # the session is gone: the next call begins a new one
             self._ended.set()
         return self._failure(*explain_status(self._http_status))
