@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
-from codemode.core.names import build_tool_id, safe_name
+from codemode.core.names import UniqueNames, build_tool_id, safe_name
 from codemode.core.tables import shown
 from codemode.core.types import Json
 from codemode.definitions import HttpTemplate, Place, PlaceKind, ToolEntry, read_json
@@ -145,18 +145,14 @@ def _names(operations: Sequence[_Operation]) -> list[str]:
 
     Contract: openapi:operation:names
     """
-    names: list[str] = []
-    taken = {operation.own_name for operation in operations}
+    names: dict[str, None] = {}
+    unique = UniqueNames((operation.own_name or "" for operation in operations), "_")
     for operation in operations:
-        name, number = operation.own_name, 1
+        name = operation.own_name
         if name is None or name in names:
-            name = operation.path_name
-            while name in taken:
-                number += 1
-                name = f"{operation.path_name}_{number}"
-        taken.add(name)
-        names.append(name)
-    return names
+            name = unique.take(operation.path_name)
+        names[name] = None
+    return list(names)
 
 
 class _Reader:

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 from codemode.core.jsonsafe import NotJson, to_plain
 from codemode.core.limits import MAX_JSON_DEPTH, MAX_OPENAPI_DEFINITIONS
-from codemode.core.names import safe_name
-from codemode.core.schemas import find_schema_fault, with_doubles
+from codemode.core.names import UniqueNames, safe_name
+from codemode.core.schemas import find_schema_fault, index_of, with_doubles
 from codemode.core.tables import shown
 from codemode.core.types import Json
 
@@ -49,8 +49,8 @@ def _find(document: Mapping[str, Json], reference: Json) -> Json:
     part: Any = document
     for step in reference.removeprefix("#/").split("/"):
         name = unquote(step).replace("~1", "/").replace("~0", "~")
-        if isinstance(part, list) and name.isdecimal() and int(name) < len(part):
-            part = part[int(name)]
+        if isinstance(part, list) and (at := index_of(name, part)) is not None:
+            part = part[at]
         elif isinstance(part, Mapping) and name in part:
             part = part[name]
         else:
@@ -66,6 +66,7 @@ class Schemas:
         self._document = document
         self._old = str(document["openapi"]).startswith("3.0")
         self._names: dict[str, str] = {}
+        self._unique = UniqueNames(separator="_", first=1)
         self._targets: dict[str, tuple[Json, tuple[str, ...]]] = {}
 
     def convert(self, schema: Json, references: list[str], depth: int = 0) -> Json:
@@ -147,12 +148,7 @@ class Schemas:
         name = self._names.get(reference) if isinstance(reference, str) else None
         if name is None:
             _find(self._document, reference)  # says what is wrong with it
-            name = wanted = safe_name(reference.rpartition("/")[2]) or "schema"
-            taken = set(self._names.values())
-            number = 0
-            while name in taken:
-                number += 1
-                name = f"{wanted}_{number}"
+            name = self._unique.take(safe_name(reference.rpartition("/")[2]) or "schema")
             self._names[reference] = name
         return name
 

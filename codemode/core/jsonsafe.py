@@ -10,17 +10,25 @@ import math
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from codemode.core.jsontext import build_encoder
 from codemode.core.limits import MAX_JSON_DEPTH, MAX_SAFE_INTEGER
 from codemode.core.types import Json
 
 _encode = build_encoder(ascii_only=False)
+_SHOWN_KEY_CHARS = 200
 
 
 class NotJson(ValueError):
     """A value that the adapter refuses; the message names the path and the reason."""
+
+
+class _Path(NamedTuple):
+    """Where in a value something is; it is spelled for an error alone, because keys may be as long as they like."""
+
+    above: "_Path | None"
+    step: str | int
 
 
 def to_text(value: Any) -> str:
@@ -50,9 +58,9 @@ def adapt(value: Any) -> Json:
     Raises:
         NotJson: Binary data, a cycle, more than 100 levels, or a type without a JSON form.
 
-    Contract: json:python:rules
+    Contract: json:python:rules, json:python:long-keys
     """
-    return _adapt(value, "value", 0, set())
+    return _adapt(value, None, 0, set())
 
 
 def clean_text(text: str) -> str:
@@ -83,7 +91,7 @@ def _has_plain_items(container: Any, is_object: bool, depth: int) -> bool:
     return True
 
 
-def _adapt(value: Any, path: str, depth: int, above: set[int]) -> Json:
+def _adapt(value: Any, path: _Path | None, depth: int, above: set[int]) -> Json:
     if value is None or value is True or value is False:
         return value
     if isinstance(value, str):
@@ -91,7 +99,7 @@ def _adapt(value: Any, path: str, depth: int, above: set[int]) -> Json:
     if isinstance(value, Enum):
         return _adapt(value.value, path, depth, above)
     if isinstance(value, int):
-        return int(value) if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER else str(int(value))
+        return int(value) if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER else _digits(int(value), path)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Decimal):
@@ -99,15 +107,17 @@ def _adapt(value: Any, path: str, depth: int, above: set[int]) -> Json:
     if isinstance(value, (dt.datetime, dt.date, dt.time)):
         return value.isoformat()
     if isinstance(value, (bytes, bytearray, memoryview)):
-        raise NotJson(f"{path} is binary ({type(value).__name__}); binary data is not supported, send base64 text")
+        raise NotJson(
+            f"{_spell(path)} is binary ({type(value).__name__}); binary data is not supported, send base64 text"
+        )
     return _adapt_container(value, path, depth, above)
 
 
-def _adapt_container(value: Any, path: str, depth: int, above: set[int]) -> Json:
+def _adapt_container(value: Any, path: _Path | None, depth: int, above: set[int]) -> Json:
     if depth >= MAX_JSON_DEPTH:
-        raise NotJson(f"{path} is nested deeper than {MAX_JSON_DEPTH} levels")
+        raise NotJson(f"{_spell(path)} is nested deeper than {MAX_JSON_DEPTH} levels")
     if id(value) in above:
-        raise NotJson(f"{path} closes a cycle; send ids instead of the objects themselves")
+        raise NotJson(f"{_spell(path)} closes a cycle; send ids instead of the objects themselves")
     above.add(id(value))
     try:
         if isinstance(value, Mapping):
@@ -117,21 +127,37 @@ def _adapt_container(value: Any, path: str, depth: int, above: set[int]) -> Json
         elif hasattr(value, "model_dump") and not isinstance(value, type):
             items = value.model_dump().items()
         elif isinstance(value, (list, tuple, set, frozenset)):
-            return [_adapt(item, f"{path}[{index}]", depth + 1, above) for index, item in enumerate(value)]
+            return [_adapt(item, _Path(path, index), depth + 1, above) for index, item in enumerate(value)]
         else:
-            raise NotJson(f"{path} is a {type(value).__name__}, which has no JSON form")
+            raise NotJson(f"{_spell(path)} is a {type(value).__name__}, which has no JSON form")
         adapted: dict[str, Json] = {}
         for key, item in items:
             name = _key(key, path)
-            adapted[name] = _adapt(item, f"{path}.{name}", depth + 1, above)
+            adapted[name] = _adapt(item, _Path(path, name), depth + 1, above)
         return adapted
     finally:
         above.discard(id(value))
 
 
-def _key(key: Any, path: str) -> str:
+def _key(key: Any, path: _Path | None) -> str:
     if isinstance(key, str):
         return clean_text(key)
     if isinstance(key, (int, float)) and not isinstance(key, bool):
-        return str(key)
-    raise NotJson(f"{path} has a key of type {type(key).__name__}; keys are strings")
+        return _digits(key, path) if isinstance(key, int) else str(key)
+    raise NotJson(f"{_spell(path)} has a key of type {type(key).__name__}; keys are strings")
+
+
+def _digits(value: int, path: _Path | None) -> str:
+    try:
+        return str(value)
+    except ValueError as error:  # beyond what Python converts, since that takes quadratic time
+        raise NotJson(f"{_spell(path)} is a whole number with thousands of digits") from error
+
+
+def _spell(path: _Path | None) -> str:
+    steps: list[str] = []
+    while path is not None:
+        step = path.step
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step[:_SHOWN_KEY_CHARS]}")
+        path = path.above
+    return "".join(["value", *reversed(steps)])

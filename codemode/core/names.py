@@ -5,6 +5,7 @@ so that catalog, MCP and namespaces spell the same thing the same way.
 """
 
 import difflib
+import heapq
 import re
 from collections.abc import Iterable
 
@@ -22,6 +23,8 @@ _RESERVED_PROPERTIES = UNSAFE_SEGMENTS | {
     "then", "toString", "toLocaleString", "valueOf", "toJSON", "hasOwnProperty", "isPrototypeOf",
     "propertyIsEnumerable", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
 }  # fmt: skip
+_MAX_NEAR_CHARS = 100  # of a name that is compared with others: the time grows with both lengths
+_MAX_COMPARED = 2000  # names: half a second, where they are as alike as can be
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_$]")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
@@ -91,21 +94,45 @@ def unique_names(wanted: Iterable[tuple[str, str]], taken: Iterable[str] = ()) -
     Returns:
         `{key: name}`, all names different.
     """
-    used = set(taken)
-    given: dict[str, str] = {}
-    for key, name in wanted:
-        candidate, number = name, 2
-        while candidate in used:
-            candidate, number = f"{name}{number}", number + 1
-        used.add(candidate)
-        given[key] = candidate
-    return given
+    names = UniqueNames(taken)
+    return {key: names.take(name) for key, name in wanted}
+
+
+class UniqueNames:
+    """Gives out names, none twice; `separator` stands before the number of one that is wanted again."""
+
+    def __init__(self, taken: Iterable[str] = (), separator: str = "", first: int = 2) -> None:
+        """Begin with what is taken already; the second who wants a name gets the number `first`."""
+        self._taken = set(taken)
+        self._separator = separator
+        self._first = first
+        self._next: dict[str, int] = {}  # of a name, the number to be tried: a million may want the same
+
+    def take(self, name: str) -> str:
+        """Return this name, or the first numbered one that is free.
+
+        Contract: catalog:names:many-alike
+        """
+        candidate, number = name, self._next.get(name, self._first)
+        while candidate in self._taken:
+            candidate, number = f"{name}{self._separator}{number}", number + 1
+        if candidate != name:
+            self._next[name] = number
+        self._taken.add(candidate)
+        return candidate
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return up to `count` known names that a person may have meant, best first."""
-    candidates = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.lower(), candidates, n=count, cutoff=0.5)
+    """Return up to `count` known names that a person may have meant, best first.
+
+    Contract: catalog:names:near-bounded
+    """
+    asked = name.lower()[:_MAX_NEAR_CHARS]
+    candidates = {candidate.lower()[:_MAX_NEAR_CHARS]: candidate for candidate in known}
+    compared: Iterable[str] = candidates
+    if len(candidates) > _MAX_COMPARED:  # those of about the same length
+        compared = heapq.nsmallest(_MAX_COMPARED, candidates, key=lambda candidate: abs(len(candidate) - len(asked)))
+    close = difflib.get_close_matches(asked, compared, n=count, cutoff=0.5)
     return [candidates[match] for match in close]
 
 

@@ -6,15 +6,24 @@ and `jsonschema` is left to what needs it: wording a rejection and rare keywords
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from codemode.core.limits import MAX_JSON_DEPTH, MAX_SAFE_INTEGER
 from codemode.core.types import Json
 
 Test = Callable[[Any], bool]
+_MAX_INDEX_DIGITS = 10
 _ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*\Z")
 _LARGEST_DOUBLE = 10**308
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+
+
+class _Path(NamedTuple):
+    """Where in a schema another is; it is spelled when it is shown, because names may be as long as they like."""
+
+    above: "_Path | None"
+    keyword: str
+    name: str | None = None
 
 
 def _is_number(value: Any) -> bool:
@@ -95,22 +104,22 @@ def find_schema_fault(schema: Json) -> str | None:
 
     A local `$ref` that leads nowhere is a fault too: it would fail at the first call.
 
-    Contract: manifest:schema:checked
+    Contract: manifest:schema:checked, manifest:schema:long-names
     """
-    for path, depth, part in walk_schema(schema):
+    for path, depth, part in _walk(schema, None, 0):
         if depth > MAX_JSON_DEPTH:
-            return f"{path} is nested deeper than {MAX_JSON_DEPTH} levels"
+            return f"{_spell(path)} is nested deeper than {MAX_JSON_DEPTH} levels"
         if isinstance(part, bool):
             continue
         if not isinstance(part, dict):
-            return f"{path or 'the schema'} must be a table (or true or false)"
+            return f"{_spell(path) or 'the schema'} must be a table (or true or false)"
         for keyword, value in part.items():
             fault = _keyword_fault(keyword, value)
             if fault:
-                return f"{path}/{keyword} must be {fault}"
+                return f"{_spell(path)}/{keyword} must be {fault}"
         reference = part.get("$ref")
         if reference is not None and reference.startswith("#/") and not _leads_somewhere(reference, schema):
-            return f"{path}/$ref leads nowhere: {reference}"
+            return f"{_spell(path)}/$ref leads nowhere: {reference}"
     return None
 
 
@@ -145,20 +154,42 @@ def _keyword_fault(keyword: str, value: Json) -> str | None:
     return None
 
 
-def walk_schema(schema: Json, path: str = "", depth: int = 0) -> Iterator[tuple[str, int, Json]]:
+def walk_schema(schema: Json) -> Iterator[tuple[str, int, Json]]:
     """Yield `(path, depth, schema)` for a schema and all schemas within it; paths are those of JSON Pointer."""
+    for path, depth, part in _walk(schema, None, 0):
+        yield _spell(path), depth, part
+
+
+def index_of(step: str, items: list[Json]) -> int | None:
+    """Return which item of a list a step of a JSON Pointer names, None where it names none.
+
+    Contract: manifest:schema:digits
+    """
+    is_index = step.isdecimal() and len(step) <= _MAX_INDEX_DIGITS  # of thousands, Python would make no number
+    return int(step) if is_index and int(step) < len(items) else None
+
+
+def _walk(schema: Json, path: _Path | None, depth: int) -> Iterator[tuple[_Path | None, int, Json]]:
     yield path, depth, schema
     if not isinstance(schema, dict) or depth > MAX_JSON_DEPTH:
         return
     for keyword, value in schema.items():
         if keyword in _ONE_SCHEMA:
-            yield from walk_schema(value, f"{path}/{keyword}", depth + 1)
+            yield from _walk(value, _Path(path, keyword), depth + 1)
         elif keyword in _NAMED_SCHEMAS and isinstance(value, dict):
             for name, part in value.items():
-                yield from walk_schema(part, f"{path}/{keyword}/{_escaped(name)}", depth + 1)
+                yield from _walk(part, _Path(path, keyword, name), depth + 1)
         elif keyword in _LISTED_SCHEMAS and isinstance(value, list):
             for at, part in enumerate(value):
-                yield from walk_schema(part, f"{path}/{keyword}/{at}", depth + 1)
+                yield from _walk(part, _Path(path, keyword, str(at)), depth + 1)
+
+
+def _spell(path: _Path | None) -> str:
+    steps: list[str] = []
+    while path is not None:
+        steps.append(f"/{path.keyword}" if path.name is None else f"/{path.keyword}/{_escaped(path.name)}")
+        path = path.above
+    return "".join(reversed(steps))
 
 
 def _escaped(name: str) -> str:
@@ -171,8 +202,8 @@ def _leads_somewhere(reference: str, schema: Json) -> bool:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(part, dict) and name in part:
             part = part[name]
-        elif isinstance(part, list) and name.isdecimal() and int(name) < len(part):
-            part = part[int(name)]
+        elif isinstance(part, list) and (at := index_of(name, part)) is not None:
+            part = part[at]
         else:
             return False
     return True

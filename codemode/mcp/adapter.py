@@ -9,6 +9,7 @@ see them like any call. `scope` arranges all of them for the guest.
 import fnmatch
 import re
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
 from typing import Any
 
 from codemode.core.errors import InvalidConfig, NestedToolFailed
@@ -21,6 +22,7 @@ from codemode.mcp.servers import ServerSpec
 
 _UNUSABLE_NAME = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]|^\s*$")
 _MAX_NAME_CHARS = 256
+_MAX_FAULTS = 20  # that are told one by one: a list may hold a million
 _TOOL_CALL = "tools/call"
 _TEXT = {"type": "string"}
 OPERATIONS: dict[str, tuple[str, str, dict[str, Json]]] = {
@@ -64,20 +66,22 @@ class RemoteCall:
 
 
 def adapt_server(spec: ServerSpec, listing: Listing, send: Send) -> tuple[list[ToolSpec], list[str]]:
-    """Return the tools of a server, its resources and prompts among them, and a warning for each left out.
+    """Return the tools of a server, its resources and prompts among them, and warnings of those left out.
 
-    Contract: mcp:tools:isolated, mcp:tools:allow-deny
+    Contract: mcp:tools:many-faults, mcp:tools:isolated, mcp:tools:allow-deny
     """
     tools: dict[str, ToolSpec] = {}
-    warnings = list(listing.warnings)
+    sound: dict[str, Json] = {}
+    faults: dict[str, None] = {}  # each once, even if pages repeat themselves
     for at, raw in enumerate(listing.tools):
         fault = _find_fault(raw)
-        if fault is None and raw["name"] in tools:
-            fault = "is listed twice"
-        if fault is None:
-            tools[raw["name"]] = _adapt_tool(spec, raw, send)
-        elif raw not in listing.tools[:at]:  # told once, even if pages repeat themselves
-            warnings.append(f"tool {_shown_name(raw, at)} {fault}; it is left out.")
+        if fault is None and raw["name"] not in tools:
+            tools[raw["name"]], sound[raw["name"]] = _adapt_tool(spec, raw, send), raw
+        elif fault is not None or raw != sound[raw["name"]]:
+            faults[f"tool {_shown_name(raw, at)} {fault or 'is listed twice'}; it is left out."] = None
+    warnings = [*listing.warnings, *islice(faults, _MAX_FAULTS)]
+    if len(faults) > _MAX_FAULTS:
+        warnings.append(f"{len(faults) - _MAX_FAULTS:,} more of its tools are left out.")
     for name, (capability, summary, properties) in OPERATIONS.items():
         if capability in listing.capabilities and name not in tools:
             tools[name] = _build_operation(spec, name, summary, properties, send)

@@ -8,7 +8,7 @@ server, which holds its own result types. How a schema becomes a type is the bus
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from codemode.core.names import is_reserved_keyword
+from codemode.core.names import UniqueNames, is_reserved_keyword
 from codemode.core.types import Json
 from codemode.mcp.schema_types import (
     DICTIONARY,
@@ -131,7 +131,7 @@ def render_server(server: DeclaredServer) -> ServerText:
 
     Contract: mcp:types:compile, mcp:types:one-namespace
     """
-    names = _TypeNames()
+    names = UniqueNames(_OWN_TYPES)
     blocks = [_render_tool(tool, names) for tool in server.tools]
     members = [_RESULT, _HEADER, _API]
     members += [_RESOURCES] if server.has_resources else []
@@ -146,21 +146,7 @@ def render_server(server: DeclaredServer) -> ServerText:
     )
 
 
-class _TypeNames:
-    """Makes the names of types unique within one file."""
-
-    def __init__(self) -> None:
-        self._taken = set(_OWN_TYPES)
-
-    def take(self, wanted: str) -> str:
-        name, number = wanted, 2
-        while name in self._taken:
-            name, number = f"{wanted}{number}", number + 1
-        self._taken.add(name)
-        return name
-
-
-def _render_tool(tool: DeclaredTool, names: _TypeNames) -> str:
+def _render_tool(tool: DeclaredTool, names: UniqueNames) -> str:
     taken = TypeWriter(tool.parameters, tool.ident, names.take)
     input_type = taken.write()
     named = taken.named

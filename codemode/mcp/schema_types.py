@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from codemode.core.limits import MAX_DECLARED_DEPTH, MAX_DECLARED_NODES
 from codemode.core.names import camel_case, is_identifier
+from codemode.core.schemas import index_of
 from codemode.core.types import Json
 
 UNKNOWN = "unknown"
@@ -329,8 +330,8 @@ def _find(pointer: str, root: Json) -> Json:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(part, dict):
             part = part.get(name)
-        elif isinstance(part, list) and name.isdecimal() and int(name) < len(part):
-            part = part[int(name)]
+        elif isinstance(part, list) and (at := index_of(name, part)) is not None:
+            part = part[at]
         else:
             return None
     return part

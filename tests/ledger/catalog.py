@@ -17,6 +17,8 @@ REQUIREMENTS = {
     ),
     "catalog:left-out:duplicates": ("issue 4", "Of two tools with one id the first stays and the other is reported."),
     "catalog:names:collisions": ("contract 6", "Tools that normalise to one name get no convenience function."),
+    "catalog:names:many-alike": ("ours", "Any number of tools that want one name are numbered in linear time."),
+    "catalog:names:near-bounded": ("ours", "Near names are found among any number of names of any length."),
     "catalog:names:reserved": ("contract 6", "search, describe, call and reserved properties get no function."),
     "catalog:notes:reasons": (
         "issue 4",

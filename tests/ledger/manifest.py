@@ -32,6 +32,8 @@ REQUIREMENTS = {
     ),
     "manifest:tool:duplicate-ids": ("contract 6", "Duplicate ids are `invalid_config`."),
     "manifest:schema:checked": ("issue 2", "A schema that is not a schema is `invalid_config` naming path and rule."),
+    "manifest:schema:long-names": ("ours", "A name of any length in a schema costs its check no more than its length."),
+    "manifest:schema:digits": ("ours", "An index of thousands of digits in a reference leads nowhere."),
     "manifest:schema:large-bounds": ("ours", "A bound that JSON holds inexactly, as of 64 bits, stays a number."),
     "manifest:schema:agrees": ("ours", "Our check of schemas agrees with the meta-schema of draft 2020-12."),
     "manifest:agents:override": ("contract 2", "`[agents.<id>.tools.codeMode]` overrides `tools.codeMode`."),

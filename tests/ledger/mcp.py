@@ -99,6 +99,10 @@ REQUIREMENTS = {
     "mcp:warnings:told": ("ours", "What a server does amiss in a call is told while the run goes on, once."),
     "mcp:list:pages": ("contract 7", "tools/list is paged to the end; a repeated cursor or a page cap stops it."),
     "mcp:list:bounded": ("issue 4", "All pages of a list together are bounded by startTimeoutMs."),
+    "mcp:tools:many-faults": (
+        "ours",
+        "A list of many tools that cannot be used is told in a few lines, in linear time.",
+    ),
     "mcp:tools:isolated": ("contract 7", "One bad tool or schema never removes its neighbours."),
     "mcp:tools:allow-deny": (_CONFIG, "allow and deny of a server choose among its tools."),
     "mcp:list:changed": ("contract 7", "list_changed shows in the next run; the running one keeps its catalog."),

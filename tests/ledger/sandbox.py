@@ -82,6 +82,7 @@ REQUIREMENTS = {
     ),
     "protocol:frames:grammar": ("engine", "The host accepts exactly the grammar of rows from a worker."),
     "protocol:frames:round-trip": ("engine", "A request that is encoded and parsed is the same request."),
+    "json:python:long-keys": ("ours", "A key of any length costs the adapter no more than its length."),
     "json:python:rules": ("contract 6", "Python values become JSON by the adapter's rules, or one clear error."),
     "names:ids:camel-case": (
         "contract 7",
