@@ -22,6 +22,10 @@ REQUIREMENTS = {
         "issue 5",
         "doctor names each definition of a plugin or a document that is left out, and why.",
     ),
+    "doctor:catalog:summed": (
+        "issue 6",
+        "Of tools that are renamed or left out doctor names a few of a kind, and counts the rest.",
+    ),
     "doctor:namespaces:opened": ("issue 5", "doctor opens each namespace, and says which lacks a tool."),
     "doctor:policy:idle": (
         "ours",

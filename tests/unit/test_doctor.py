@@ -5,10 +5,11 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from codemode.catalog import Note
 from codemode.cli.checks import claims, ground, lockdown, order, reach
 from codemode.cli.checks.check import Check
 from codemode.cli.checks.claims import CLAIMS, Claim, check_claims
@@ -514,6 +515,22 @@ async def test_what_a_plugin_brings_is_opened_and_what_is_left_out_is_named(tmp_
     assert [state for state, _ in left_out] == ["warning", "warning"]
     assert "no function" in left_out[0][1]
     assert "Lists is the global of lists already" in left_out[1][1]
+
+
+@requirement("doctor:catalog:summed")
+def test_of_many_renamed_tools_a_few_of_a_kind_are_named_and_the_rest_counted() -> None:
+    """With a server of 10,000 tools there were as many lines."""
+    renamed = [Note(f"client:app:a-{number}", "normalised", f"its function is tools.a_{number}") for number in range(9)]
+    taken = [Note(f"client:app:{name}", "collision", "tools.b is taken") for name in "abcd"]
+    checks = list(reach.check_names([*renamed, *taken]))
+
+    assert [check.says for check in checks] == [
+        *(f"client:app:a-{number}: its function is tools.a_{number}" for number in range(3)),
+        "6 more have a function that is named a little otherwise than they are",
+        *(f"client:app:{name}: tools.b is taken" for name in "abcd"),
+    ]
+    assert checks[3].fix == "codemode catalog names each of them."
+    assert set(get_args(Note.__annotations__["kind"])) == set(reach._WHAT_BECAME)
 
 
 POLICY = """

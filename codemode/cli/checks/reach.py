@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from codemode.catalog import Note
 from codemode.cli.checks.check import Check
 from codemode.cli.checks.policy import check_globs
 from codemode.composition import Toolbox, open_toolbox
@@ -20,6 +21,15 @@ _GATES = {  # requests for which code mode is off whatever the manifest says: th
     "--raw": ModelRequest(raw=True),
     "--disable-tools": ModelRequest(tools_disabled=True),
     "--no-model-tools": ModelRequest(supports_tools=False),
+}
+_NAMED = 3  # tools that a note of one kind is told of
+_WHAT_BECAME = {
+    "left-out": "are left out, for their names",
+    "duplicate": "are left out, for their ids",
+    "normalised": "have a function that is named a little otherwise than they are",
+    "suffixed": "have a function with a number behind its name",
+    "collision": "have no function, as others have the same name",
+    "reserved": "have no function, as code mode has one of that name",
 }
 _FIXES = (  # the beginning of a reason that code mode is off → what to do about it
     ("tools.codeMode.enabled", "Write enabled = true in [tools.codeMode]."),
@@ -76,13 +86,35 @@ async def check_catalog(manifest_path: Path | None, onlooker: Onlooker = NOBODY)
     """
     try:
         async with open_toolbox(manifest_path, refresh=True, onlooker=onlooker) as box:
-            notes = [Check("catalog", "warning", f"{note.tool_id}: {note.text}") for note in box.catalog.notes]
             left_out = [Check("catalog", "warning", note) for note in box.notes]
             namespaces = await check_namespaces(box)
-            checks = [*check_servers(box), *left_out, *notes, *namespaces, *check_globs(box), *check_activation(box)]
+            checks = [
+                *check_servers(box),
+                *left_out,
+                *check_names(box.catalog.notes),
+                *namespaces,
+                *check_globs(box),
+                *check_activation(box),
+            ]
             return [check._replace(says=box.redactor.text(check.says)) for check in checks]
     except CodeModeError as error:
         return [Check("catalog", "failed", error.message, "Correct what the message names.")]
+
+
+def check_names(notes: Iterable[Note]) -> Iterator[Check]:
+    """Yield which tools are left out, renamed or without a function: a few of each kind, and how many more.
+
+    Contract: doctor:catalog:summed
+    """
+    kinds: dict[str, list[Note]] = {}
+    for note in notes:
+        kinds.setdefault(note.kind, []).append(note)
+    for kind, alike in kinds.items():
+        named = alike if len(alike) == _NAMED + 1 else alike[:_NAMED]
+        yield from (Check("catalog", "warning", f"{note.tool_id}: {note.text}") for note in named)
+        if more := len(alike) - len(named):
+            fix = "codemode catalog names each of them."
+            yield Check("catalog", "warning", f"{more:,} more {_WHAT_BECAME[kind]}", fix)
 
 
 def check_servers(box: Toolbox) -> Iterator[Check]:
