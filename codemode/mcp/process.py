@@ -107,6 +107,14 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
         Children that left the group are found beforehand or by their mark, and killed in the end.
         """
+        try:
+            await self._end()
+        finally:  # whoever is cancelled here leaves the rest to `guard`
+            self._end_of_lines()
+            self._transport.close()
+        await asyncio.sleep(0)  # lets the loop close the pipes
+
+    async def _end(self) -> None:
         strays = _find_strays(self.pid)
         cast("asyncio.WriteTransport", self._transport.get_pipe_transport(_STDIN)).close()
         if not await _becomes(self._is_gone, MCP_EXIT_MS):
@@ -119,9 +127,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
             await _end_strays(strays := _find_marked(self.mark))
             if not strays:
                 break
-        self._end_of_lines()
-        self._transport.close()
-        await asyncio.sleep(0)  # lets the loop close the pipes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport, and let unread output slow the server down."""

@@ -108,10 +108,12 @@ class SharedServers:
     async def _close(self, servers: "Mapping[str, Server]") -> None:
         for key in servers:
             del self._servers[key]
-        await asyncio.gather(*(server.close() for server in servers.values()))
-        self._unclosed -= len(servers)
-        if self._unclosed == 0 and self._grounds is not None:
-            self._grounds.guard.close()
+        try:
+            await asyncio.gather(*(server.close() for server in servers.values()))
+        finally:  # whoever is cancelled here leaves the rest to the watchdog
+            self._unclosed -= len(servers)
+            if self._unclosed == 0 and self._grounds is not None:
+                self._grounds.guard.close()
 
     def _open_grounds(self) -> "Grounds":
         if self._grounds is None:

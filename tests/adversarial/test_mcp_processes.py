@@ -12,6 +12,7 @@ import pytest
 from codemode.core.redact import Redactor
 from codemode.mcp.connection import Connection
 from codemode.mcp.connections import McpServers
+from codemode.mcp.servers import ServerSpec
 from codemode.mcp.shared import SharedServers
 from tests.requirements import requirement
 from tests.support.mcp import SERVERS, connection_of, define, eventually, odd, servers_of, shelf
@@ -86,10 +87,8 @@ async def test_closing_while_a_server_starts_leaves_no_process(tmp_path: Path) -
     assert not is_running(int(log.read_text()))
 
 
-@requirement("mcp:close:no-process-left")
-async def test_closing_a_server_that_is_being_given_up_does_not_cut_its_end_short(tmp_path: Path) -> None:
-    """It is deaf to SIGTERM, so that giving it up takes a while."""
-    up, told = tmp_path / "up", tmp_path / "told"
+def _deaf(up: Path, told: Path) -> ServerSpec:
+    """Return a server that is deaf to SIGTERM, so that to end it takes a while."""
     code = f"""
 import pathlib, signal, time
 signal.signal(signal.SIGTERM, lambda *_: pathlib.Path({str(told)!r}).touch())
@@ -97,7 +96,33 @@ pathlib.Path({str(up)!r}).touch()
 while True:
     time.sleep(600)
 """
-    deaf = define("deaf", {"command": sys.executable, "args": ["-c", code]})
+    return define("deaf", {"command": sys.executable, "args": ["-c", code]})
+
+
+@requirement("mcp:close:no-process-left")
+async def test_who_is_cancelled_while_servers_are_closed_leaves_them_to_the_watchdog(tmp_path: Path) -> None:
+    """It ends what is left, and then itself."""
+    up, told = tmp_path / "up", tmp_path / "told"
+    async with servers_of(_deaf(up, told), cache=tmp_path) as servers:
+        listing = asyncio.create_task(servers.tools())
+        await eventually(up.exists)
+        closing = asyncio.create_task(servers.close())
+        await eventually(told.exists)
+        watchdog = servers._servers["deaf"]._around.guard._shell
+        closing.cancel()
+        await asyncio.gather(closing, listing, return_exceptions=True)
+
+        assert watchdog is not None
+        assert watchdog.returncode == 0
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not others or not (await asyncio.wait(others, timeout=60))[1]
+
+
+@requirement("mcp:close:no-process-left")
+async def test_closing_a_server_that_is_being_given_up_does_not_cut_its_end_short(tmp_path: Path) -> None:
+    """Its time to start is over, and then nobody wants it any more."""
+    up, told = tmp_path / "up", tmp_path / "told"
+    deaf = _deaf(up, told)
     async with servers_of(deaf, cache=tmp_path) as servers:
         connection = Connection(deaf, servers._servers["deaf"]._around)
         opening = asyncio.create_task(connection.open(to_call=False))
