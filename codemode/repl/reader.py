@@ -104,6 +104,7 @@ class LineReader:
                 self._received = rest
                 return bytes(line).decode("utf-8", "replace").removesuffix("\r")
             if self._at_end:
+                self._prompt("\n")  # what comes next, of a shell, begins a line
                 raise EOFError
             data = await self._next() if self._may_block else os.read(self._fd, _READ_BYTES)
             self._received += data

@@ -526,7 +526,7 @@ def test_of_many_renamed_tools_a_few_of_a_kind_are_named_and_the_rest_counted() 
 
     assert [check.says for check in checks] == [
         *(f"client:app:a-{number}: its function is tools.a_{number}" for number in range(3)),
-        "6 more have a function that is named a little otherwise than they are",
+        "6 more tools are called by a function of another name",
         *(f"client:app:{name}: tools.b is taken" for name in "abcd"),
     ]
     assert checks[3].fix == "codemode catalog names each of them."

@@ -559,6 +559,7 @@ async def test_lines_are_gathered_until_they_are_whole() -> None:
     assert lines.prompted[:4] == ["[12]> ", "[12]> ", "....> ", "....> "]
     with pytest.raises(EOFError):
         await lines.reader.read(1)
+    assert lines.prompted[-2:] == ["[1]> ", "\n"]  # so that the shell's own prompt begins a line
 
 
 @requirement("repl:approvals:typed-ahead")

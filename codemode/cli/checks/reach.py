@@ -26,8 +26,8 @@ _NAMED = 3  # tools that a note of one kind is told of
 _WHAT_BECAME = {
     "left-out": "are left out, for their names",
     "duplicate": "are left out, for their ids",
-    "normalised": "have a function that is named a little otherwise than they are",
-    "suffixed": "have a function with a number behind its name",
+    "normalised": "are called by a function of another name",
+    "suffixed": "are called by a name with a number behind it",
     "collision": "have no function, as others have the same name",
     "reserved": "have no function, as code mode has one of that name",
 }
@@ -114,7 +114,7 @@ def check_names(notes: Iterable[Note]) -> Iterator[Check]:
         yield from (Check("catalog", "warning", f"{note.tool_id}: {note.text}") for note in named)
         if more := len(alike) - len(named):
             fix = "codemode catalog names each of them."
-            yield Check("catalog", "warning", f"{more:,} more {_WHAT_BECAME[kind]}", fix)
+            yield Check("catalog", "warning", f"{more:,} more tools {_WHAT_BECAME[kind]}", fix)
 
 
 def check_servers(box: Toolbox) -> Iterator[Check]:
