@@ -479,7 +479,7 @@ def test_a_search_ranks_and_explains(codemode) -> None:
     assert ranking[0]["id"] == "client:app:add"
     assert ranking == sorted(ranking, key=lambda entry: -entry["score"])
     assert explained.out.splitlines()[0] == "client:app:add  Add two numbers."
-    assert re.search(r"covers 100% of the query\n    add is add: ", explained.out)
+    assert re.search(r"covers 100% of the query\n    add is the name add: .*\n    add is add: ", explained.out)
     assert codemode("catalog", "search", "zebra", "-m", CELLS).err.startswith("nothing matches")
 
 

@@ -1,7 +1,6 @@
 """`codemode init` and `codemode import` as they are installed, up to the tools of an imported server."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -147,17 +146,16 @@ def test_a_file_without_a_server_is_said_to_have_none(codemode: Codemode, folder
 
 
 @requirement("importing:clients:seven")
-def test_servers_come_from_a_pipe_too(codemode: Codemode, folder: Path) -> None:
-    """What a shell makes of `codemode import <(jq … settings.json)`."""
-    os.mkfifo(folder / "pipe")
+def test_servers_come_from_a_pipe_of_the_shell_too(tmp_path: Path) -> None:
+    """`codemode import <(jq … settings.json)`."""
     document = json.dumps({"mcpServers": {"shop": {"command": "npx"}}})
-    with subprocess.Popen(["sh", "-c", 'printf %s "$1" > pipe', "sh", document], cwd=folder) as writer:
-        try:
-            done = codemode("import", "pipe", "--print")
-        finally:
-            writer.kill()
+    script = 'said=$1; shift; "$@" import <(printf %s "$said") --print'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", document, *COMMAND], cwd=tmp_path, env=clean_environment(tmp_path / "state"),
+        capture_output=True, text=True, timeout=BOUND_S, check=False,
+    )  # fmt: skip
 
-    assert done.out.splitlines()[1:] == ["[mcp.servers.shop]", 'command = "npx"']
+    assert done.stdout.splitlines()[1:] == ["[mcp.servers.shop]", 'command = "npx"'], done.stderr
 
 
 @requirement("importing:write:no-overwrite")
