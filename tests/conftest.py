@@ -18,11 +18,12 @@ settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the tests' runs out of the user's store; share one engine cache, it is verified anyway."""
+def _own_folders(tmp_path_factory: pytest.TempPathFactory, engine_cache: Path) -> Iterator[None]:
+    """Keep the tests' runs and caches out of the user's folders; share one engine cache, it is verified anyway."""
     before = dict(os.environ)
     interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)  # in a shell's background it is ignored
     os.environ["CODEMODE_STATE_DIR"] = str(tmp_path_factory.mktemp("state"))
+    os.environ["CODEMODE_CACHE_DIR"] = str(engine_cache)
     os.environ.pop("CODEMODE_MANIFEST", None)
     os.environ.pop("CI", None)  # with it nobody can be asked, and there are tests of asking
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a command compiled anew each time takes twice as long
@@ -34,7 +35,7 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def engine_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a cache folder for compiled engines that this test process owns."""
+    """Return the cache folder that this test process owns, with its compiled engine."""
     return tmp_path_factory.mktemp("engine")
 
 

@@ -1,7 +1,6 @@
 """A planted secret: put it everywhere, run everything, find it nowhere but in raw output."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ import pytest
 from codemode.cli.overview import ROOMS
 from codemode.payload.providers import PROVIDERS
 from tests.requirements import requirement
+from tests.support.cells import without_settings
 from tests.support.command import Done
 
 ROOT = Path(__file__).parents[2]
@@ -196,8 +196,7 @@ class Place:
         (path / "clients.json").write_text(json.dumps({"mcpServers": {"x": server}}))
         (path / "planted_tools.py").write_text(MODULE)
         (path / "server.py").write_text(SERVER)
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("CODEMODE_")}
-        self.environment = kept | {
+        self.environment = without_settings() | {
             "PYTHONPATH": str(ROOT),
             "PYTHONDONTWRITEBYTECODE": "1",
             "XDG_STATE_HOME": str(path / "state"),

@@ -1,7 +1,6 @@
 """`run --record` and `run --replay` through the real command, with a real MCP server and a secret."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.requirements import requirement
+from tests.support.cells import without_settings
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 100
@@ -47,8 +47,7 @@ class Folder:
         self.recording = path / "calls.jsonl"
         (path / "codemode.toml").write_text(MANIFEST)
         (path / "cell.js").write_text(CELL)
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("CODEMODE_")}
-        self.environment = kept | {"PYTHONPATH": str(ROOT), "CODEMODE_STATE_DIR": str(path / "state")}
+        self.environment = without_settings() | {"PYTHONPATH": str(ROOT), "CODEMODE_STATE_DIR": str(path / "state")}
 
     def run(self, *arguments: str, cwd: Path | None = None, **variables: str) -> tuple[int, dict[str, Any]]:
         done = subprocess.run(

@@ -24,8 +24,9 @@ class Browser:
         command = [str(CHROMIUM), *flags, f"--user-data-dir={profile}", "about:blank"]
         shell = f'exec 3<&{to_browser} 4>&{from_browser}; exec "$0" "$@"'  # it reads on 3 and writes on 4
         self._process = subprocess.Popen(
-            ["bash", "-c", shell, *command], pass_fds=(to_browser, from_browser), stderr=subprocess.DEVNULL
-        )
+            ["bash", "-c", shell, *command], pass_fds=(to_browser, from_browser), stderr=subprocess.DEVNULL,
+            env={**os.environ, "HOME": str(profile)},
+        )  # fmt: skip
         os.close(to_browser)
         os.close(from_browser)
         self._received = b""

@@ -156,9 +156,18 @@ def _manifest(name: str) -> Path:
     return FIXTURES / "manifests" / name / "codemode.toml"
 
 
+def without_settings() -> dict[str, str]:
+    """Return this process's environment without codemode settings; only its cache stays the tests' own."""
+    return {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("CODEMODE_") or key == "CODEMODE_CACHE_DIR"
+    }
+
+
 def clean_environment(state: Path) -> dict[str, str]:
     """Return this process's environment with a state folder of its own, no codemode settings and no window's size."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("CODEMODE_")}
+    kept = without_settings()
     for key in ("COLUMNS", "LINES"):  # the test runner's, or that of whoever started it
         kept.pop(key, None)
     return kept | {"XDG_STATE_HOME": str(state), "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from codemode.cli import app
+from tests.support.cells import without_settings
 
 
 class Done(NamedTuple):
@@ -29,7 +30,7 @@ def command_within(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Done]:
     """Return what runs `codemode …` in this process, within a folder and with a store of its own."""
-    for name in [name for name in os.environ if name.startswith("CODEMODE_")]:
+    for name in os.environ.keys() - without_settings().keys():
         monkeypatch.delenv(name)
     monkeypatch.setenv("CODEMODE_STATE_DIR", str(folder / "state"))
     monkeypatch.chdir(folder)

@@ -119,4 +119,4 @@ def reference_server(name: str, *arguments: str) -> ServerSpec:
 def check_types(folder: Path, *files: str) -> str:
     """Return what `tsc --strict` says of declaration files: nothing, if they are valid."""
     command = [str(npm_folder() / ".bin" / "tsc"), "--strict", "--noEmit", "--pretty", "false", *files]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60).stdout
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=100).stdout

@@ -18,6 +18,7 @@ from codemode.session import Identity, Session
 from codemode.store.memory import MemoryStore
 from codemode.store.port import Store
 from codemode.supervisor.pool import WorkerPool
+from tests.support.cells import PATIENT_MS
 
 PATIENCE_S = 100  # bounds a failure only
 NOBODY = Identity()
@@ -84,8 +85,11 @@ class Gate:
 
 
 def toolbox(tools: Iterable[ToolSpec] = (), *, hooks: Sequence[Hook] = (), **more: Any) -> Toolbox:
-    """What a session reaches: these tools and hooks; `policy`, `limits`, `scope`, `secrets` as given."""
-    limits = Limits()._replace(**more.pop("limits", {}))
+    """What a session reaches: these tools and hooks; `policy`, `limits`, `scope`, `secrets` as given.
+
+    A deadline that no test is about is the longest, for a busy machine.
+    """
+    limits = Limits(timeout_ms=PATIENT_MS)._replace(**more.pop("limits", {}))
     policy = more.pop("policy", None) or Policy()
     catalog = build_catalog(tools, policy, limits).with_scope(more.pop("scope", GuestScope()))
     redactor = Redactor(more.pop("secrets", ()))
