@@ -14,6 +14,7 @@ Test = Callable[[Any], bool]
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "format", "$comment"}
 )
+_SCALARS = (str, int, float, bool, type(None))
 _DIALECTS = ("http://json-schema.org/draft-07/schema", "https://json-schema.org/draft/2020-12/schema")
 
 
@@ -107,9 +108,10 @@ def _accept_required(names: list[str]) -> Test:
 
 
 def _accept_enum(choices: list[Json]) -> Test | None:
-    if not all(isinstance(choice, (str, int, float, bool, type(None))) for choice in choices):
+    if not all(isinstance(choice, _SCALARS) for choice in choices):
         return None
-    return lambda value: any(type(value) is type(choice) and value == choice for choice in choices)
+    known = frozenset((type(choice), choice) for choice in choices)
+    return lambda value: isinstance(value, _SCALARS) and (type(value), value) in known
 
 
 def _accept_items(schema: Json) -> Test | None:

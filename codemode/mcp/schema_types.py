@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from codemode.core.limits import MAX_DECLARED_DEPTH, MAX_DECLARED_NODES
+from codemode.core.limits import MAX_DECLARED_DEPTH, MAX_DECLARED_NODES, MAX_REPEATED_CHARS
 from codemode.core.names import camel_case, is_identifier
 from codemode.core.schemas import index_of
 from codemode.core.types import Json
@@ -60,6 +60,8 @@ class TypeWriter:
         self._take_name = take_name
         self._fills_defaults = fills_defaults
         self._nodes = 0
+        self._repeated_chars = 0
+        self._written: set[int] = set()
         self._deferrals = 0
         self._open: list[_Frame] = []
         self._names: dict[str, str] = {}
@@ -109,7 +111,8 @@ class TypeWriter:
         if isinstance(kind, str):
             return self._typed(kind, schema, depth)
         if isinstance(kind, list) and kind:
-            return union(self._typed(one, schema, depth) if isinstance(one, str) else UNKNOWN for one in kind)
+            kinds = dict.fromkeys(one if isinstance(one, str) else UNKNOWN for one in kind)
+            return union(self._typed(one, schema, depth) for one in kinds)
         if "properties" in schema or "additionalProperties" in schema:
             return self._object(schema, depth)
         return self._array(schema, depth) if "items" in schema or "prefixItems" in schema else UNKNOWN
@@ -127,6 +130,9 @@ class TypeWriter:
         required = required_of(schema)
         if not properties and not required:
             return self._dictionary(schema, depth)
+        if id(schema) in self._written and not self._repeats([*properties, *required]):
+            return DICTIONARY
+        self._written.add(id(schema))
         self._deferrals += 1
         pad = "  " * (depth + 2)
         lines: list[str] = []
@@ -140,6 +146,11 @@ class TypeWriter:
             lines.append(f"{pad}[key: string]: unknown;")
         self._deferrals -= 1
         return "\n".join(["{", *lines, "  " * (depth + 1) + "}"])
+
+    def _repeats(self, names: list[str]) -> bool:
+        """Say whether the names of an object that was written before fit in again, as references bring them."""
+        self._repeated_chars += sum(map(len, names))
+        return self._repeated_chars <= MAX_REPEATED_CHARS
 
     def _dictionary(self, schema: dict[str, Any], depth: int) -> str:
         rest = schema.get("additionalProperties")
@@ -309,9 +320,16 @@ def describe(schema: Json) -> str:
     if not words.isprintable():  # it has more than one line
         words = " ".join(words.split())
     if "default" in schema:
-        shown = _encode(schema["default"])
+        shown = _spelled(schema["default"])
         words = f"{words} (default {shown})".lstrip() if len(shown) <= _MAX_LITERAL_CHARS else words
     return defuse(words)
+
+
+def _spelled(value: Json) -> str:
+    try:
+        return _encode(value)
+    except ValueError:  # a number of thousands of digits
+        return "…"
 
 
 def _note(schema: Json) -> str:

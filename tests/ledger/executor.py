@@ -24,6 +24,7 @@ REQUIREMENTS = {
         "ours",
         "No rule of a schema costs more than one look at each value of an input, and no pattern more than a moment.",
     ),
+    "executor:schema:steps": ("ours", "A check that takes too many steps is given up, with few words of large values."),
     "executor:errors:plain": (
         "contract 6",
         "A tool's exception becomes `nested_tool_failed` with its redacted text: no type, stack or path of ours.",

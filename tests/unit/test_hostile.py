@@ -13,7 +13,9 @@ from codemode.core.schemas import find_schema_fault
 from codemode.core.tables import Where
 from codemode.mcp.adapter import adapt_server
 from codemode.mcp.listings import Listing
+from codemode.mcp.schema_types import TypeWriter
 from codemode.mcp.servers import ServerSpec
+from codemode.validation import compile_check
 from tests.requirements import requirement
 
 LONG = "k" * (4 << 20)
@@ -42,7 +44,7 @@ def test_a_number_of_more_digits_than_python_spells_is_no_json(value: object) ->
 
 @requirement("manifest:schema:long-names")
 def test_a_long_name_in_a_schema_is_not_copied_for_each_schema_under_it() -> None:
-    inner = {str(at): {} for at in range(100_000)}
+    inner: dict[str, object] = {str(at): {} for at in range(100_000)}
 
     assert find_schema_fault({"properties": {LONG: {"properties": inner}}}) is None
 
@@ -83,3 +85,103 @@ def test_a_hundred_thousand_bad_tools_are_left_out_with_a_few_words(server: Serv
 @pytest.fixture
 def server() -> ServerSpec:
     return ServerSpec("memory", Where("mcp.json"), Path(), "stdio")
+
+
+TOO_LONG = "input: it takes too long to be checked against the tool's schema; send less of it"
+EITHER = {"type": "object", "properties": {"a": {"$ref": "#"}}}
+
+
+def nested(levels: int, leaf: object) -> object:
+    for _ in range(levels):
+        leaf = {"a": leaf}
+    return leaf
+
+
+@requirement("executor:schema:steps")
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"anyOf": [EITHER, EITHER]}, nested(60, 1)),
+        ({"oneOf": [EITHER, EITHER, {"type": "integer"}]}, nested(60, 1)),
+        ({"type": "object", "unevaluatedProperties": {"$ref": "#"}, "properties": {"b": True}}, nested(60, 1)),
+        (
+            {
+                "$ref": "#/$defs/0",
+                "$defs": {str(at): {"allOf": [{"$ref": f"#/$defs/{at + 1}"}] * 2} for at in range(60)} | {"60": True},
+            },
+            {},
+        ),
+        ({"anyOf": [{"type": "string"}] * 1000}, [1] * 500_000),
+        ({"allOf": [{"not": {"maxLength": 3}}] * 1000}, "a" * (4 << 20)),
+        ({"allOf": [{"uniqueItems": True, "multipleOf": 1}] * 10_000}, list(range(100_000))),
+        ({"items": {"enum": [[at] for at in range(3000)]}}, [[2999]] * 3000),
+    ],
+)
+def test_a_check_that_would_never_end_is_given_up(schema: dict[str, object], value: object) -> None:
+    assert compile_check(schema)(value) == TOO_LONG
+
+
+@requirement("executor:schema:steps")
+def test_what_is_nested_as_deep_as_it_may_be_is_still_checked() -> None:
+    node = {"anyOf": [{"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}}, {"type": "integer"}]}
+    schema = {"$ref": "#/$defs/n", "$defs": {"n": node}}
+
+    assert compile_check(schema)(nested(99, 1)) is None
+
+
+@requirement("executor:schema:steps")
+def test_a_fault_names_a_long_key_by_its_beginning() -> None:
+    fault = compile_check({"additionalProperties": {"multipleOf": 2}})({LONG: 1}) or ""
+
+    assert len(fault) < 1200
+    assert fault.endswith("1 is not a multiple of 2 (rule: multipleOf)")
+
+
+@requirement("executor:schema:steps")
+def test_a_large_schema_with_faults_is_not_judged_for_long() -> None:
+    schema = {"properties": {f"p{at}": {"required": True, "multipleOf": 2} for at in range(30_000)}}
+
+    assert "(rule: multipleOf)" in (compile_check(schema)({"p1": 1}) or "")
+    assert "no JSON Schema" in (compile_check(schema | {"type": "nothing"})({}) or "")
+
+
+@requirement("executor:schema:fast-path-agrees")
+def test_a_choice_of_many_is_looked_up() -> None:
+    choices = [*range(20_000), "a", None, True]
+    check = compile_check({"items": {"enum": choices}})
+
+    assert check([19_999, "a", None, True] * 100_000) is None
+    assert check([1.0]) is None
+    assert check([False]) is not None
+
+
+def written(schema: object) -> str:
+    return TypeWriter(schema, "tool", str).write()
+
+
+@requirement("mcp:types:hostile")
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "object", "required": [f"name{at}" for at in range(10_000)]},
+        {"type": "object", "properties": {"k" * (1 << 20): {}}},
+    ],
+)
+def test_names_that_references_bring_again_and_again_are_written_a_few_times(part: object) -> None:
+    schema = {"properties": {f"p{at}": {"$ref": "#/$defs/a"} for at in range(900)}, "$defs": {"a": part}}
+
+    assert len(written(schema)) < 2_000_000
+
+
+@requirement("mcp:types:hostile")
+def test_a_type_that_is_named_a_million_times_is_written_once() -> None:
+    schema = {"type": ["object"] * 1_000_000, "properties": {f"p{at}": {} for at in range(5000)}}
+
+    assert len(written(schema)) < 200_000
+
+
+@requirement("mcp:types:hostile")
+def test_numbers_of_thousands_of_digits_break_no_declaration() -> None:
+    part = {"default": 10**5000, "enum": [10**5000], "items": {"$ref": f"#/x/{DIGITS}"}}
+
+    assert "p?: number" in written({"properties": {"p": part}, "x": [1]})
