@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ description = "Says who it is, and sleeps."
 command = ["sh", "-c", "echo $$$$ > started; exec sleep 600"]
 """
 CELL = "await tools.nap({})\n"
+_AS_EVER = "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
 
 
 @requirement("session:hangup:leaves-nothing")
@@ -36,7 +38,7 @@ def test_what_a_command_has_started_ends_with_it(tmp_path: Path, command: str, n
     arguments = ("repl",) if command == "repl" else ("smoke", "nap.js")
     try:
         with subprocess.Popen(
-            [*COMMAND, *arguments],
+            [sys.executable, "-c", _AS_EVER, *COMMAND, *arguments],  # under `nohup` it would ignore the terminal's end
             cwd=tmp_path,
             env=clean_environment(tmp_path / "state"),
             stdin=subprocess.PIPE,

@@ -21,8 +21,9 @@ from tests.support.display import Display
 ENTER, TAB, UP, DOWN = "\r", "\t", "\x1b[A", "\x1b[B"
 CTRL_C, CTRL_D, CTRL_X, CTRL_E = "\x03", "\x04", "\x18", "\x05"
 ALT_ENTER = "\x1b\r"
-_AT_TERMINAL = (  # Ctrl-C reaches only who has the terminal
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+_AT_TERMINAL = (  # Ctrl-C reaches only who has the terminal, and its end only who was not started with `nohup`
+    "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
 )
 _PATIENCE_S = 60.0  # of somebody who waits for something; a busy machine is slow
 
