@@ -61,7 +61,10 @@ class TraceOptions(NamedTuple):
     json: JsonFlag = False
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one line of JSON for each node.")] = False
     html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE", help="Write one page with a timeline to this file.")
+        str | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Write one page with a timeline to this file, - for standard output."
+        ),
     ] = None
 
 
@@ -134,7 +137,7 @@ def trace(terminal: "Terminal", options: TraceOptions) -> ExitStatus:
             ) from error
         trajectory = fold(store.events(run_id))
     if options.html:
-        _write_page(terminal, Path(options.html), to_json(trajectory))
+        _write_page(terminal, options.html, to_json(trajectory))
     elif options.jsonl:
         for line in to_jsonl(trajectory):
             terminal.write(line)
@@ -147,16 +150,20 @@ def trace(terminal: "Terminal", options: TraceOptions) -> ExitStatus:
     return ExitStatus.OK
 
 
-def _write_page(terminal: "Terminal", path: Path, trajectory: "Json") -> None:
+def _write_page(terminal: "Terminal", file: str, trajectory: "Json") -> None:
     from codemode.render.page import render_page
 
+    page = render_page(trajectory)
+    if file == "-":
+        terminal.write(page.removesuffix("\n"))
+        return
     try:
-        path.write_text(render_page(trajectory), encoding="utf-8")
+        Path(file).write_text(page, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(
-            f"cannot write the page {path}: {error.strerror}; name a file in a folder of yours"
+            f"cannot write the page {file}: {error.strerror}; name a file in a folder of yours"
         ) from error
-    terminal.note(f"wrote {path}")
+    terminal.note(f"wrote {file}")
 
 
 def _asked(store: "Store", record: "RunRecord") -> dict[str, "Json"]:

@@ -16,6 +16,7 @@ from codemode.render.words import printable
 _POSITION = re.compile(r"\bcell\.(?:js|ts):(\d+)(?::(\d+))?")
 _CONTEXT_LINES = 2  # shown before the offending line
 _MAX_LINE_CHARS = 160  # of a source line; a minified cell would fill the screen
+_MAX_BEFORE_CARET = 70  # of such a line, so that a terminal of 80 columns shows the offending place
 
 _ADVICE: dict[str, str] = {
     ErrorCode.TIMEOUT: "More time: --timeout-ms, 60000 at most.",
@@ -83,12 +84,18 @@ def _excerpt(source: str, line: int, column: int) -> tuple[SourceLine, ...]:
     if not source or not 1 <= line <= len(lines):
         return ()
     first = max(1, line - _CONTEXT_LINES)
-    shown = [SourceLine(number, _shortened(lines[number - 1])) for number in range(first, line)]
-    text = _shortened(lines[line - 1])
-    caret = column - 1 if 1 <= column <= len(text) + 1 and MASK not in text else None  # what is masked has moved
-    return (*shown, SourceLine(line, text, caret))
+    shown = [SourceLine(number, _shortened(_harmless(lines[number - 1]))) for number in range(first, line)]
+    text = _harmless(lines[line - 1])
+    if not 1 <= column <= len(text) + 1 or MASK in text:  # what is masked has moved
+        return (*shown, SourceLine(line, _shortened(text)))
+    left_out = max(0, column - 1 - _MAX_BEFORE_CARET)
+    text = f"…{text[left_out + 1 :]}" if left_out else text
+    return (*shown, SourceLine(line, _shortened(text), column - 1 - left_out))
 
 
-def _shortened(line: str) -> str:
-    text = printable(line.rstrip("\r")).replace("\t", " ")
+def _harmless(line: str) -> str:
+    return printable(line.rstrip("\r")).replace("\t", " ")
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_LINE_CHARS else text[:_MAX_LINE_CHARS] + "…"

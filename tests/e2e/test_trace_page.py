@@ -229,6 +229,7 @@ def test_the_command_writes_the_page(traced: tuple[Path, Path, str]) -> None:
     assert run_id in page.text
     assert "it is <b>broken</b>" in page.text
     assert len(page.classes("suspended")) == 1
+    assert command(folder, "trace", run_id, "--html", "-").stdout == path.read_text(encoding="utf-8")
 
 
 @requirement("trace:page:file")

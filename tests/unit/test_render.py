@@ -213,6 +213,18 @@ def test_a_minified_line_is_cut_and_tabs_do_not_move_the_caret() -> None:
     assert plain.error_text(report).splitlines()[-1] == "    |   ^"
 
 
+@requirement("cli:errors:layout")
+def test_a_place_far_into_a_line_is_shown_with_what_is_around_it() -> None:
+    """Of `run -e` and of minified cells: 160 characters from the beginning of the line do not hold it."""
+    line = "a".join(map(str, range(100)))
+    report = report_of_result(failed(f"Error: x (cell.js:1:{line.index('88a') + 1})"), line)
+    shown = report.source[-1]
+
+    assert shown.caret == 70
+    assert shown.text.startswith("…")
+    assert shown.text[shown.caret :] == line[line.index("88a") :]
+
+
 def test_errors_of_ours_and_wrong_command_lines_have_the_same_layout() -> None:
     assert plain.error_text(report_of_error(InvalidConfig("tools in x.toml: bad"))) == (
         "error [invalid_config]: tools in x.toml: bad"
