@@ -96,9 +96,7 @@ def test_a_client_secret_comes_from_a_variable_and_is_a_secret() -> None:
 
     assert resolved.oauth == OAuthSettings(True, "me-1234", "quiet-99")
     assert "quiet-99" in resolved.secrets
-    both = (
-        r"mcp\.servers\.shop in .*: the variables ID \(auth\.client_id\) and SECRET \(auth\.client_secret\) are not set"
-    )
+    both = r"mcp\.servers\.shop in .*: the variables ID \(auth\.client_id\) and SECRET \(.*\) are not set"
     with pytest.raises(InvalidConfig, match=both):
         resolve(spec, {})
 
