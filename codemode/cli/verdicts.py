@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from codemode.cli.hangup import run_until_hangup
@@ -26,10 +27,12 @@ _MAX_JOBS = 4  # more cells at once than cores only take turns
 def check_cells(terminal: Terminal, options: SmokeOptions) -> ExitStatus:
     """Run the cases that the options name; say whether all hold.
 
-    Contract: smoke:status:exit, smoke:json:one-document
+    Contract: smoke:status:exit, smoke:json:one-document, smoke:junit:before
     """
     terminal.json = options.json
     cases = _gather(terminal, options)
+    if options.junit:
+        _try_junit(options.junit)
     first = spawn_first()  # the engine starts while all the rest is loaded
     began = time.monotonic()
     warnings: list[str] = []
@@ -95,12 +98,28 @@ def _build_report(verdicts: Sequence[Verdict], updated: Sequence[str], took_ms: 
     }
 
 
+def _try_junit(file: Path) -> None:
+    """Find out before anything runs whether the file can be written; what is there stays until there are verdicts."""
+    with _told_of(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            file.touch()
+            file.unlink()
+        elif file.is_file() or file.is_dir():  # a pipe takes one document only
+            file.open("a").close()
+
+
 def _write_junit(file: Path, verdicts: Sequence[Verdict], took_ms: float) -> None:
     from codemode.smoke.junit import build_junit  # XML, for who asks for it
 
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+    with _told_of(file):
         file.write_text(build_junit(verdicts, took_ms), encoding="utf-8")
+
+
+@contextmanager
+def _told_of(file: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise InvalidInput(f'the JUnit file "{file}" cannot be written: {error.strerror}') from error
 

@@ -162,7 +162,21 @@ def test_a_junit_file_is_written_whether_all_holds_or_not(
     root = ET.parse(tmp_path / "reports" / "smoke.xml").getroot()
 
     assert (done.status, root.attrib["tests"], root.attrib["failures"]) == (1, "2", "1")
-    assert smoke(".", "--junit", ".").err.startswith('error [invalid_input]: the JUnit file "." cannot be written')
+
+
+@requirement("smoke:junit:before")
+def test_a_junit_file_that_cannot_be_written_is_told_before_a_case_runs(
+    smoke: Smoke, cells: Callable[..., None], tmp_path: Path
+) -> None:
+    """It was told in place of the verdicts. `--update` would have written what the case gives."""
+    cells(a="// @value 1\nreturn 2", b="")
+    for file in (".", "b.js/smoke.xml"):
+        refused = smoke("a.js", "--update", "--junit", file)
+        assert refused.err.startswith(f'error [invalid_input]: the JUnit file "{file}" cannot be written')
+    assert smoke("a.js", "--junit", "b.js").status == 1
+
+    assert (tmp_path / "a.js").read_text(encoding="utf-8").startswith("// @value 1\n")
+    assert ET.parse(tmp_path / "b.js").getroot().attrib["failures"] == "1"
 
 
 @requirement("smoke:update:first-time", "smoke:update:renews")

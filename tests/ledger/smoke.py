@@ -23,6 +23,7 @@ REQUIREMENTS = {
     "smoke:update:first-time": ("ours", "--update writes a whole description of a cell that has none."),
     "smoke:update:keeps-the-rest": ("issue 6", "--update changes the lines of expectations and no other byte."),
     "smoke:report:redacted": ("ours", "Differences are redacted: reports end up in the logs of a CI."),
+    "smoke:junit:before": ("issue 6", "A JUnit file that cannot be written is told before a case runs."),
     "smoke:junit:readable": ("contract 14", "The JUnit file is XML that a CI reads, whatever a cell says."),
     "smoke:json:one-document": ("contract 12", "--json prints one document with each case and its differences."),
     "smoke:status:exit": ("contract 14", "Exit 0 only if all hold, 1 if not, 2 if a file cannot be read."),
