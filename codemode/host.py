@@ -16,8 +16,9 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from codemode.composition import Setup, open_pool, open_store, open_toolbox, session_over
-from codemode.core.errors import RuntimeUnavailable
+from codemode.core.errors import InvalidConfig, RuntimeUnavailable
 from codemode.core.events import Event, to_json
+from codemode.core.files import is_of_this_process
 from codemode.core.types import CodeModeResult, Json
 from codemode.live.attempt import failed_before_run
 from codemode.manifest import find_manifest
@@ -191,6 +192,9 @@ class Errand:
     def _find_manifest(self, store: Store) -> Path | None:
         """Return the manifest or recording that is asked for, or the nearest; for a wait, the one of its run.
 
+        Raises:
+            InvalidConfig: It is a pipe of the command, which runs and waits cannot read.
+
         Contract: host:wait:any-folder
         """
         request = self._request
@@ -200,7 +204,13 @@ class Errand:
             return check_recording(Path(request["replay"]))
         if request["op"] == "exec":
             given = request.get("manifest")
-            return Path(given) if given else find_manifest(Path.cwd())
+            path = Path(given) if given else find_manifest(Path.cwd())
+            if path is not None and is_of_this_process(path):  # which is not the one that was meant
+                raise InvalidConfig(
+                    f"the manifest {path} is open in the command only, not where its cell runs nor for a later wait; "
+                    "put it into a file."
+                )
+            return path
         run = store.get(parse_wait_input(request["input"]), Caller(request["session"], Identity().agent_id))
         return Path(run.manifest) if run.manifest else None
 

@@ -9,8 +9,14 @@ import os
 import stat
 from pathlib import Path
 
-_OPEN_ALREADY = ("/dev/fd/", "/dev/stdin", "/proc/")  # what a shell handed us: /dev/stdin, <(…)
+_OF_THIS_PROCESS = ("/dev/fd/", "/dev/stdin", "/proc/self/")  # what a shell hands over: /dev/stdin, <(…)
+_OPEN_ALREADY = (*_OF_THIS_PROCESS, "/proc/")
 _KINDS = ((stat.S_ISFIFO, "named pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
+
+
+def is_of_this_process(path: Path) -> bool:
+    """Say whether another process would find something else, or nothing, at a path: `/dev/stdin`, or what `<(…)` is."""
+    return str(path.absolute()).startswith(_OF_THIS_PROCESS)
 
 
 def readable(path: Path) -> Path:

@@ -50,6 +50,7 @@ def test_a_file_and_what_a_shell_opened_can_be_read_and_the_rest_says_what_it_is
             ["-m", "pipe.js", "catalog"],
             "cannot read the manifest {folder}/pipe.js: it is a named pipe, not a file.",
         ),
+        ("", ["-m", "/dev/stdin", "run", "-e", "1"], "the manifest /dev/stdin is open in the command only, not where"),
         ("", ["smoke", "pipe.js"], "pipe.js:1: the file cannot be read: it is a named pipe, not a file"),
         ("", ["smoke", "."], "pipe.js:1: the file cannot be read: it is a named pipe, not a file"),
         ("", ["run", "-e", "1", "--replay", "pipe.js"], "pipe.js is no recording"),
