@@ -152,7 +152,7 @@ SCENES = {
     "worker died": Scene("runtime_unavailable", "runtime", _run("await tools.kill_worker({})"), "was ended by SIGKILL"),
     "a setting of the wrong type": Scene("invalid_config", "input", _bad_manifest, "enabled"),
     "a shell line": Scene("invalid_input", "input", _run("ls -la"), "shell"),
-    "an empty cell": Scene("invalid_input", "input", _run("   "), "code"),
+    "an empty cell": Scene("invalid_input", "input", _run("   "), "-e is empty"),
     "an unknown run": Scene("invalid_input", "input", lambda stage: stage.codemode("wait", "cm_no"), "cm_no"),
     "another language": Scene("unsupported_language", "input", _run("return 1", "--language", "ruby"), "ruby"),
     "a namespace block": Scene(
