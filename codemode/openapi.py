@@ -122,7 +122,8 @@ def load_openapi(entry: OpenApiEntry) -> Operations:
     Raises:
         InvalidConfig: It cannot be read, is no OpenAPI 3 in JSON, or there is no server to ask.
 
-    Contract: openapi:document:read, openapi:document:refused, openapi:operation:isolated
+    Contract: openapi:document:read, openapi:document:refused, openapi:operation:isolated,
+        openapi:document:hostile
     """
     document = _read_document(entry)
     reader = _Reader(document, entry)

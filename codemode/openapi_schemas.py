@@ -128,6 +128,8 @@ class Schemas:
             plain = to_plain(with_doubles(converted))
         except NotJson as error:
             raise BadReference(f"{what} is no JSON: {error}") from error
+        except RecursionError as error:  # of what is no schema, such as a default
+            raise BadReference(f"{what} holds a value that is nested too deeply") from error
         known = {"$defs": {self._name(reference): True for reference in references}}
         fault = find_schema_fault(plain | known if isinstance(plain, dict) else plain)
         if fault:
@@ -173,11 +175,11 @@ def _forgive(schema: dict[str, Json]) -> None:
             del schema[keyword]
     properties = schema.get("properties")
     if isinstance(properties, dict) and "required" in schema:
-        read_only = [name for name, part in properties.items() if isinstance(part, dict) and part.get("readOnly")]
-        schema["required"] = [name for name in schema["required"] if name not in read_only]
+        read_only = {name for name, part in properties.items() if isinstance(part, dict) and part.get("readOnly")}
+        schema["required"] = [name for name in schema["required"] if not isinstance(name, str) or name not in read_only]
     try:
         re.compile(schema.get("pattern", ""))
-    except (re.error, TypeError, OverflowError):
+    except (re.error, TypeError, OverflowError, RecursionError):
         del schema["pattern"]
 
 

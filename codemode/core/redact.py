@@ -85,7 +85,7 @@ class Redactor:
     def text(self, text: str) -> str:
         """Return the text with every known or apparent secret masked; its lines keep their numbers.
 
-        Contract: redaction:known:encoded, redaction:known:wrapped
+        Contract: redaction:known:encoded, redaction:known:wrapped, redaction:known:backslashes
         """
         if self._pattern is not None:
             text = self._pattern.sub(_mask, text)
@@ -191,13 +191,21 @@ def _any_of(secrets: Iterable[str]) -> re.Pattern[str]:
 
 
 def _spellings(secret: str) -> str:
-    """Return a pattern for a secret as it is, and as JSON, URLs, HTML, shells and source code write it."""
-    return "".join(map(_spellings_of_char, secret))
+    """Return a pattern for a secret as it is, and as JSON, URLs, HTML, shells and source code write it.
+
+    One that may begin with backslashes is looked for at the first of them alone: of a million, each would be one.
+    """
+    pattern = "".join(map(_spellings_of_char, secret))
+    return pattern if _is_plain(secret[0]) else rf"(?<!\\){pattern}"
+
+
+def _is_plain(char: str) -> bool:
+    return char.isascii() and (char.isalnum() or char in "-_.~")  # the same everywhere
 
 
 @cache
 def _spellings_of_char(char: str) -> str:
-    if char.isascii() and (char.isalnum() or char in "-_.~"):  # the same everywhere
+    if _is_plain(char):
         return re.escape(char)
     code, data, units = ord(char), char.encode("utf-8", "surrogatepass"), char.encode("utf-16-be", "surrogatepass")
     by_code = _in_any_case(f"{code:x}")

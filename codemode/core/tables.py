@@ -99,7 +99,10 @@ def check_table(table: Json, fields: Mapping[str, Field], where: Where) -> dict[
 
 def shown(value: Json) -> str:
     """Return a short text of what was found, for an error."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):  # a number of thousands of digits, or what is nested too deeply
+        text = f"a {type(value).__name__} that is too large"
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from codemode.core.errors import InvalidInput
 from codemode.core.jsonsafe import clean_text
+from codemode.core.limits import MAX_BRIDGE_BYTES
 from codemode.core.names import GUEST_GLOBALS, UNSAFE_SEGMENTS, camel_case, unique_names
 from codemode.core.types import PATH_SEPARATOR, GuestScope, Json, NamespaceTarget, ToolSpec
 from codemode.mcp.declarations import DeclaredServer, DeclaredTool, render_index, render_server
@@ -81,35 +82,58 @@ def fill_defaults(schema: Json, value: dict[str, Json]) -> dict[str, Json]:
     They are found through local references and `allOf`, and not in the branches of a choice. A default of
     null is left out where nothing demands the key: servers write it for "none", often against their own schema.
 
-    Contract: mcp:call:defaults
+    Raises:
+        InvalidInput: The defaults would make it larger than what crosses the bridge.
+
+    Contract: mcp:call:defaults, mcp:call:defaults-bounded
     """
-    return _fill(all_that_hold([schema], schema), value, schema)
+    return _Filler(schema).fill(all_that_hold([schema], schema), value)
 
 
-def _fill(schemas: list[dict[str, Json]], value: dict[str, Json], root: Json) -> dict[str, Json]:
-    parts: dict[str, list[Json]] = {}
-    for schema in schemas:
-        for key, part in properties_of(schema).items():
-            parts.setdefault(key, []).append(part)
-    filled = dict(value)
-    for key, of_key in parts.items():
-        if key in filled:
-            filled[key] = _fill_within(of_key, filled[key], root)
-        else:
-            defaults = [part["default"] for part in of_key if isinstance(part, dict) and "default" in part]
-            if defaults and (defaults[0] is not None or any(key in required_of(schema) for schema in schemas)):
-                filled[key] = copy.deepcopy(defaults[0])
-    return filled
+class _Filler:
+    """Fills one input; a list of a million empty objects would get the same large default a million times."""
 
+    def __init__(self, root: Json) -> None:
+        self._root = root
+        self._left = MAX_BRIDGE_BYTES  # characters of defaults, and four for each property that is looked at
 
-def _fill_within(given: list[Json], value: Json, root: Json) -> Json:
-    if not isinstance(value, (dict, list)):
-        return value
-    schemas = all_that_hold(given, root)
-    if isinstance(value, dict):
-        return _fill(schemas, value, root)
-    of_items = [schema["items"] for schema in schemas if "items" in schema]
-    return [_fill_within(of_items, item, root) for item in value] if of_items else value
+    def fill(self, schemas: list[dict[str, Json]], value: dict[str, Json]) -> dict[str, Json]:
+        parts: dict[str, list[Json]] = {}
+        for schema in schemas:
+            for key, part in properties_of(schema).items():
+                parts.setdefault(key, []).append(part)
+        self._spend(4 * len(parts))
+        filled = dict(value)
+        for key, of_key in parts.items():
+            if key not in filled:
+                defaults = [part["default"] for part in of_key if isinstance(part, dict) and "default" in part]
+                if defaults and (defaults[0] is not None or any(key in required_of(schema) for schema in schemas)):
+                    filled[key] = self._copy(defaults[0])
+            elif isinstance(filled[key], (dict, list)):
+                filled[key] = self._fill_within(all_that_hold(of_key, self._root), filled[key])
+        return filled
+
+    def _fill_within(self, schemas: list[dict[str, Json]], value: Json) -> Json:
+        if not isinstance(value, (dict, list)):
+            return value
+        self._spend(len(schemas))
+        if isinstance(value, dict):
+            return self.fill(schemas, value)
+        of_items = [schema["items"] for schema in schemas if "items" in schema]
+        if not of_items:
+            return value
+        held = all_that_hold(of_items, self._root)
+        return [self._fill_within(held, item) for item in value]
+
+    def _copy(self, default: Json) -> Json:
+        if isinstance(default, (dict, list, str)):
+            self._spend(len(json.dumps(default)))
+        return copy.deepcopy(default)
+
+    def _spend(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise InvalidInput("with the defaults of the tool's schema this input is too large; send less of it.")
 
 
 def _arrange(ident: str, name: str, tools: list[ToolSpec]) -> _Server:

@@ -51,7 +51,8 @@ def type_words(schema: Json, depth: int = 0) -> str:
             return " | ".join(dict.fromkeys(type_words(part, depth + 1) for part in schema[key]))
     kind = schema.get("type")
     if isinstance(kind, list):
-        return " | ".join(type_words(schema | {"type": each}, depth + 1) for each in kind)
+        kinds = dict.fromkeys(each if isinstance(each, str) else "unknown" for each in kind)
+        return " | ".join(_plain_type(each, schema, depth + 1) for each in kinds)
     return _plain_type(kind, schema, depth)
 
 

@@ -13,6 +13,7 @@ REQUIREMENTS = {
         "Collisions, guest globals, unsafe words, $api, resources and prompts give way with 2, 3, … in id order.",
     ),
     "mcp:call:one-object": ("contract 7", "An MCP function takes one object argument or none; anything else rejects."),
+    "mcp:call:defaults-bounded": ("ours", "Defaults never make an input larger than what crosses the bridge."),
     "mcp:call:defaults": ("contract 7", "The schema's defaults are filled in."),
     "mcp:call:native-result": ("contract 7", "A result is exactly what the server sent."),
     "mcp:call:is-error-resolves": ("contract 7", "isError: true resolves; protocol and transport failures reject."),

@@ -23,6 +23,10 @@ REQUIREMENTS = {
         "issue 4",
         "The manifest's headers go with every request, win over parameters, and their variables are secret.",
     ),
+    "openapi:document:hostile": (
+        "ours",
+        "Values too deep or too long for Python cost one operation.",
+    ),
     "openapi:document:inert": ("ours", "No text of a document stands for a variable of the environment."),
     "openapi:references:local": ("issue 4", "Local references are followed; others leave their operation out."),
     "openapi:schemas:references": ("issue 4", "Schemas that are referred to, recursive ones too, are in $defs."),

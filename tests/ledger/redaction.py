@@ -22,6 +22,10 @@ REQUIREMENTS = {
         "ours",
         "What a server or a plugin says of its tools is listed without what is known as secret; a cell sees it whole.",
     ),
+    "redaction:known:backslashes": (
+        "ours",
+        "A text of nothing but backslashes is read once.",
+    ),
     "redaction:known:wrapped": (
         "ours",
         "A known secret is masked where lines were broken within it, and each of its own lines alone.",

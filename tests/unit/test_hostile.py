@@ -3,18 +3,25 @@
 Many of these tests end in a second or never: that they end is what they test. What they replace took hours.
 """
 
+import json
 from pathlib import Path
 
 import pytest
 
+from codemode.core.errors import InvalidConfig, InvalidInput
 from codemode.core.jsonsafe import NotJson, adapt, to_text
 from codemode.core.names import nearest, unique_names
+from codemode.core.redact import Redactor
 from codemode.core.schemas import find_schema_fault
-from codemode.core.tables import Where
+from codemode.core.tables import Where, shown
+from codemode.extensions import OpenApiEntry
 from codemode.mcp.adapter import adapt_server
 from codemode.mcp.listings import Listing
 from codemode.mcp.schema_types import TypeWriter
+from codemode.mcp.scope import fill_defaults
 from codemode.mcp.servers import ServerSpec
+from codemode.openapi import load_openapi
+from codemode.render.signature import parameters_of
 from codemode.validation import compile_check
 from tests.requirements import requirement
 
@@ -185,3 +192,91 @@ def test_numbers_of_thousands_of_digits_break_no_declaration() -> None:
     part = {"default": 10**5000, "enum": [10**5000], "items": {"$ref": f"#/x/{DIGITS}"}}
 
     assert "p?: number" in written({"properties": {"p": part}, "x": [1]})
+
+
+LISTED = {"properties": {"rows": {"items": {"properties": {"x": {"default": {"y": ["z"] * 100}}}}}}}
+
+
+@requirement("mcp:call:defaults-bounded")
+@pytest.mark.parametrize(
+    ("schema", "rows"),
+    [
+        (LISTED, 1_000_000),
+        ({"properties": {"rows": {"items": {"properties": {str(at): {} for at in range(20_000)}}}}}, 1_000_000),
+    ],
+)
+def test_defaults_are_not_filled_in_without_end(schema: dict[str, object], rows: int) -> None:
+    with pytest.raises(InvalidInput, match="with the defaults of the tool's schema this input is too large"):
+        fill_defaults(schema, {"rows": [{}] * rows})
+
+
+@requirement("mcp:call:defaults-bounded")
+def test_a_schema_of_many_parts_is_gathered_once_for_a_list() -> None:
+    schema = {"properties": {"rows": {"items": {"allOf": [{"title": str(at)} for at in range(10_000)]}}}}
+
+    assert fill_defaults(schema, {"rows": [7] * 100_000}) == {"rows": [7] * 100_000}
+
+
+@requirement("mcp:call:defaults-bounded")
+def test_defaults_are_filled_in_for_thousands_of_rows() -> None:
+    filled = fill_defaults(LISTED, {"rows": [{}] * 5000})
+
+    assert filled["rows"][4999] == {"x": {"y": ["z"] * 100}}
+    assert filled["rows"][0]["x"] is not filled["rows"][1]["x"]
+
+
+@requirement("redaction:known:backslashes")
+def test_a_flood_of_backslashes_is_read_once() -> None:
+    redactor = Redactor(["$ecret/value", '"quoted secret"', "/one/two/three"])
+    flood = "\\" * (1 << 20)
+
+    assert redactor.text(flood) == flood
+    assert redactor.text(rf"{flood}$ecret\\/value") == "[redacted]"
+    assert redactor.text(r"x\\\"quoted secret\\\"y") == "x[redacted]y"
+
+
+@requirement("openapi:document:hostile")
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ('{"default": ' + '{"a": ' * 600 + "1" + "}" * 600 + "}", "its input holds a value that is nested too deeply"),
+        ('{"$ref": "#/x/' + DIGITS + '"}', "leads nowhere"),
+    ],
+)
+def test_an_operation_that_python_cannot_read_is_left_out(tmp_path: Path, schema: str, why: str) -> None:
+    operations = load_openapi(document(tmp_path, schema))
+
+    assert not operations.tools
+    assert why in operations.notes[0]
+
+
+@requirement("openapi:document:hostile")
+def test_a_number_of_thousands_of_digits_in_a_document_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match=r"shop\.json is nested too deeply, or has a number of thousands"):
+        load_openapi(document(tmp_path, '{"maximum": ' + DIGITS + "}"))
+
+
+@requirement("openapi:document:hostile")
+def test_a_pattern_of_five_hundred_groups_is_left_to_the_server(tmp_path: Path) -> None:
+    operations = load_openapi(document(tmp_path, json.dumps({"pattern": "(" * 500 + ")" * 500})))
+
+    assert "pattern" not in operations.tools[0].parameters["properties"]["body"]
+
+
+def document(folder: Path, schema: str) -> OpenApiEntry:
+    body = '{"content": {"application/json": {"schema": ' + schema + "}}}"
+    operation = '{"post": {"operationId": "add", "requestBody": ' + body + "}}"
+    file = folder / "shop.json"
+    file.write_text('{"openapi": "3.0.0", "x": [1], "paths": {"/a": ' + operation + "}}", encoding="utf-8")
+    return OpenApiEntry(file, "shop", "https://shop.test", {}, Where("codemode.toml"))
+
+
+@requirement("cli:catalog:describe")
+def test_a_type_that_is_named_a_million_times_is_shown_once() -> None:
+    part = {"type": ["object"] * 1_000_000 + [["null"]], "properties": {f"p{at}": {} for at in range(5000)}}
+
+    assert parameters_of({"properties": {"x": part}})[0].type.startswith("{p0, p1, ")
+
+
+def test_what_json_cannot_show_is_shown_by_its_kind() -> None:
+    assert shown([10**5000]) == "a list that is too large"
