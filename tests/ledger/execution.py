@@ -48,8 +48,7 @@ REQUIREMENTS = {
     "execution:calls:started-together": ("contract 4", "The calls of one turn are started together, after the turn."),
     "execution:searches:sliced": (
         "issue 3",
-        "However many searches a turn asks for, the deadline and other runs are heeded meanwhile; "
-        "those that find no time are answered by the next wait.",
+        "However many searches a turn asks for, deadline and other runs are heeded; the rest is for the next wait.",
     ),
     "execution:calls:capped-on-host": (
         "contract 4",
