@@ -330,8 +330,8 @@ def read_json(path: Path, where: Where) -> Json:
         where.fail(f"{path} is not UTF-8 text.")
     except json.JSONDecodeError as error:
         where.fail(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}.")
-    except (ValueError, RecursionError):
-        where.fail(f"{path} is nested too deeply, or has a number of thousands of digits.")
+    except (ValueError, RecursionError) as error:
+        where.fail(f"{path} {'is nested too deeply' if type(error) is RecursionError else 'has too long a number'}.")
 
 
 def _parse_executor(fields: dict[str, Json], where: Where) -> ToolExecutor:

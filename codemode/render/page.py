@@ -5,6 +5,7 @@ servers, so every text is escaped, and the page's own policy allows nothing but 
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -58,11 +59,12 @@ class Scale:
 
         Contract: trace:page:scale
         """
-        for (since, left), (to, right) in zip(self._points, self._points[1:], strict=False):
-            if moment <= to:
-                part = (moment - since) / (to - since) if to > since else 0.0
-                return (left + max(part, 0.0) * (right - left)) / self._length * 100
-        return 100.0
+        at = bisect_left(self._points, moment, lo=1, key=lambda point: point[0])  # a run may have waited for years
+        if at == len(self._points):
+            return 100.0
+        (since, left), (to, right) = self._points[at - 1], self._points[at]
+        part = (moment - since) / (to - since) if to > since else 0.0
+        return (left + max(part, 0.0) * (right - left)) / self._length * 100
 
     def moment(self, place: float) -> float:
         """Return what is at a place; the inverse of `place`."""
@@ -106,12 +108,14 @@ def _idle(run: Mapping[str, Json], timeline: Timeline) -> list[tuple[float, floa
     parts = [part for part in (*run["calls"], *run["waits"]) if part["startMs"] is not None]
     busy = sorted((part["startMs"], part["endMs"] or timeline.end_ms) for part in parts)
     idle: list[tuple[float, float]] = []
+    at, busy_until = 0, 0.0
     for span in run["suspended"]:
-        since, to = span["startMs"], span["endMs"] or timeline.end_ms
-        for began, ended in busy:
-            if since < min(began, to):
-                idle.append((since, min(began, to)))
-            since = max(since, ended)
+        since, to = max(span["startMs"], busy_until), span["endMs"] or timeline.end_ms
+        while at < len(busy) and busy[at][0] < to:
+            began, ended = busy[at]
+            if since < began:
+                idle.append((since, began))
+            since, busy_until, at = max(since, ended), max(busy_until, ended), at + 1
         if since < to:
             idle.append((since, to))
     return idle

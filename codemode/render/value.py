@@ -24,6 +24,7 @@ _MAX_COLUMNS = 8
 _MAX_CELL_CHARS = 60
 _MIN_CELL_CHARS = 12
 _FOLD_STEPS = ((1 << 30, 1 << 30), (100, 2000), (20, 1000), (10, 400), (5, 200), (3, 100), (2, 60))  # items, characters
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 WHOLE_HINT = "folded; --json prints all of it"
 
 
@@ -98,10 +99,15 @@ def _cell(value: Json) -> Text:
 def _json_lines(value: Json, width: int, hint: str) -> Iterator[Text]:
     """Yield the lines of a value, folded step by step until they are few enough."""
     lines: list[Text] = []
-    for items, chars in _FOLD_STEPS:
-        folder = _Folder(width, items, chars)
-        lines = list(folder.lines(value))
-        if sum(1 + len(line) // max(width, 1) for line in lines) <= _MAX_LINES:
+    for step in _FOLD_STEPS:
+        folder = _Folder(width, *step)
+        lines, height = [], 0
+        for line in folder.lines(value):
+            lines.append(line)
+            height += 1 + len(line) // max(width, 1)
+            if height > _MAX_LINES and step != _FOLD_STEPS[-1]:  # the rest of a million need not be laid out
+                break
+        if height <= _MAX_LINES:
             break
     yield from lines
     if folder.folded:
@@ -152,7 +158,7 @@ class _Folder:
     def _is_broken(self, value: Json, taken: int) -> bool:
         if not isinstance(value, (dict, list)) or not value:
             return False
-        return len(value) > self.items or len(_flat_text(value)) + taken > self.width
+        return len(value) > self.items or _is_longer(value, self.width - taken)
 
     def _leaf(self, value: Json) -> Text:
         if isinstance(value, str) and len(value) > self.chars:
@@ -178,8 +184,13 @@ def _label(key: str) -> Text:
     return Text.assemble((_quoted(key), _KEY), ": ")
 
 
-def _flat_text(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _is_longer(value: Json, chars: int) -> bool:
+    """Say whether a value is longer than this on one line; of a large one, only so much is written."""
+    for part in _ENCODER.iterencode(value):
+        chars -= len(part)
+        if chars < 0:
+            return True
+    return False
 
 
 def _quoted(text: str) -> str:

@@ -3,10 +3,13 @@
 Many of these tests end in a second or never: that they end is what they test. What they replace took hours.
 """
 
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from codemode.core.errors import InvalidConfig, InvalidInput
 from codemode.core.jsonsafe import NotJson, adapt, to_text
@@ -21,6 +24,8 @@ from codemode.mcp.schema_types import TypeWriter
 from codemode.mcp.scope import fill_defaults
 from codemode.mcp.servers import ServerSpec
 from codemode.openapi import load_openapi
+from codemode.render import value
+from codemode.render.page import render_page
 from codemode.render.signature import parameters_of
 from codemode.validation import compile_check
 from tests.requirements import requirement
@@ -252,7 +257,7 @@ def test_an_operation_that_python_cannot_read_is_left_out(tmp_path: Path, schema
 
 @requirement("openapi:document:hostile")
 def test_a_number_of_thousands_of_digits_in_a_document_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InvalidConfig, match=r"shop\.json is nested too deeply, or has a number of thousands"):
+    with pytest.raises(InvalidConfig, match=r"shop\.json has too long a number\."):
         load_openapi(document(tmp_path, '{"maximum": ' + DIGITS + "}"))
 
 
@@ -280,3 +285,42 @@ def test_a_type_that_is_named_a_million_times_is_shown_once() -> None:
 
 def test_what_json_cannot_show_is_shown_by_its_kind() -> None:
     assert shown([10**5000]) == "a list that is too large"
+
+
+def test_a_run_that_waited_ten_thousand_times_is_drawn() -> None:
+    calls = [{"startMs": 4.0 * at, "endMs": 4.0 * at + 3} for at in range(1, 20_001)]
+    spans = [{"startMs": 4.0 * at + 1, "endMs": 4.0 * at + 4, "end": "restored", "bytes": 7} for at in range(1, 20_001)]
+    known: dict[str, Any] = {
+        "method": "call",
+        "toolId": "a:b:c",
+        "resultBytes": 0,
+        "deliverer": None,
+        "updates": 0,
+        "state": "ok",
+    }
+    known |= {"input": None, "reason": None, "error": None}
+    run: dict[str, Any] = {
+        "runId": "cm_x",
+        "calls": [known | {"id": at} | call for at, call in enumerate(calls)],
+        "suspended": spans,
+    }
+    run |= {"waits": [], "startMs": 4.0, "endMs": 90_000.0, "state": "completed", "language": "", "durationMs": 1.0}
+    run |= {"error": None, "guestMs": 1.0, "code": None, "source": ""}
+
+    assert render_page({"runs": [run]}).count('<li class="row') == 40_000
+
+
+def test_a_long_list_is_not_laid_out_whole_to_be_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    laid_out = 0
+    lay_out = value._label
+
+    def count(key: str) -> object:
+        nonlocal laid_out
+        laid_out += 1
+        return lay_out(key)
+
+    monkeypatch.setattr(value, "_label", count)
+    console = Console(file=io.StringIO(), width=80)
+    console.print(value.render_value({str(at): [at] * 5 for at in range(5000)}))
+
+    assert laid_out < 1000
