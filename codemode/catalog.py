@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _HINTED = 5  # MCP tools that a search's hint names
 _NEAR = 3  # ids that an error offers, or that a note names
+_LISTED = 10  # ids of one name that an error lists
 _SHELL_TOOL = "exec"  # a tool of this name is an ordinary shell tool, no control tool
 
 
@@ -253,7 +254,9 @@ class Catalog:
 
     def _unresolved(self, asked: str, named: Sequence[ToolSpec]) -> str:
         if named:
-            return f"the name {shown(asked)} means several tools: {', '.join(tool.id for tool in named)}. Use an id."
+            ids = ", ".join(tool.id for tool in named[:_LISTED])
+            more = f" and {len(named) - _LISTED:,} more" if len(named) > _LISTED else ""
+            return f"the name {shown(asked)} means several tools: {ids}{more}. Use an id."
         mcp = self._listing.by_id.get(asked)
         if mcp is not None:
             return f"{asked} is an MCP tool; call {self._mcp_path(mcp)}(input)."

@@ -49,7 +49,7 @@ _MAX_SLIP_CHARS = 40  # what is longer is no word that somebody typed
 _MIN_FAMILY_SLIP_CHARS = 5  # and those of four from a word of some family: `nope` is not `note`
 _MAX_SLIP_CHARS = 40  # a word has thousands of slips, and no name is longer
 _MAX_SLIPPED_WORDS = 8  # of one query: in one that is nonsense all over there is nothing to be found
-_QUERY_CHARS = 500  # what follows is no question any more, and a cell is not to choose how long its host reads
+_QUERY_CHARS = 500  # of names too: no question is longer, and a cell must not choose how long its host reads
 _MAX_PREFIX_WORDS = 400  # a one-letter term begins thousands; the rest adds nothing
 _MANY_VARIANTS = 60  # of one term, after which what is worth less is not looked at if there are enough results
 _ENOUGH = 200  # results found through rarer terms, after which commoner ones only order them
@@ -177,11 +177,11 @@ class SearchIndex:
         return {tool.id: position for position, tool in enumerate(self.tools)}
 
     def _add(self, position: int, tool: ToolSpec) -> None:
-        name = self._split(tool.name)
+        name = self._split(tool.name[:_QUERY_CHARS])
         description = self._split(tool.description[:_DESCRIPTION_CHARS])
         dilution = 1.0 + _LENGTH_SHARE * math.log1p(len(description) / 10)
         weights = dict.fromkeys([word.stem for word in description], _DESCRIPTION_BOOST / dilution)
-        label, owner = self._split(tool.label or ""), self._split(tool.owner)
+        label, owner = self._split((tool.label or "")[:_QUERY_CHARS]), self._split(tool.owner)
         for boost, words in ((_NAME_BOOST, name), (_LABEL_BOOST, label), (_OWNER_BOOST, owner)):
             for _, stem in words:
                 weights[stem] = weights.get(stem, 0.0) + boost

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from codemode.core.errors import InvalidConfig, InvalidInput
+from codemode.catalog import build_catalog
+from codemode.core.errors import InvalidConfig, InvalidInput, NestedToolFailed
 from codemode.core.jsonsafe import NotJson, adapt, to_text
 from codemode.core.names import nearest, unique_names
 from codemode.core.redact import Redactor
 from codemode.core.schemas import find_schema_fault
 from codemode.core.tables import Where, shown
+from codemode.core.types import Json, RunContext, ToolSpec
 from codemode.extensions import OpenApiEntry
 from codemode.mcp.adapter import adapt_server
 from codemode.mcp.listings import Listing
@@ -24,9 +26,11 @@ from codemode.mcp.schema_types import TypeWriter
 from codemode.mcp.scope import fill_defaults
 from codemode.mcp.servers import ServerSpec
 from codemode.openapi import load_openapi
+from codemode.policy import Policy
 from codemode.render import value
 from codemode.render.page import render_page
 from codemode.render.signature import parameters_of
+from codemode.search import SearchIndex
 from codemode.validation import compile_check
 from tests.requirements import requirement
 
@@ -324,3 +328,26 @@ def test_a_long_list_is_not_laid_out_whole_to_be_folded(monkeypatch: pytest.Monk
     console.print(value.render_value({str(at): [at] * 5 for at in range(5000)}))
 
     assert laid_out < 1000
+
+
+def named(name: str, at: int) -> ToolSpec:
+    async def answer(given: Json, context: RunContext) -> Json:
+        return None
+
+    return ToolSpec(f"client:shop:{at:05}", name, "Add an order.", "client", "shop", {}, answer)
+
+
+@requirement("catalog:resolve:near-ids")
+def test_an_error_lists_a_few_of_a_thousand_tools_of_one_name() -> None:
+    catalog = build_catalog((named("add", at) for at in range(1000)), Policy())
+
+    with pytest.raises(NestedToolFailed, match=r"client:shop:00009 and 990 more\. Use an id\.$"):
+        catalog.resolve("add")
+
+
+@requirement("search:query:bounded")
+def test_a_name_of_megabytes_is_read_to_its_first_words() -> None:
+    index = SearchIndex([named("addOrder" * 500_000 + "Last", 1)])
+
+    assert index.rank("order", 1)
+    assert not index.rank("last", 1)
