@@ -122,7 +122,7 @@ class Executor:
             self._admit(prepared, given, asked, approved)
         except NestedToolFailed as error:
             state: _State = "denied" if isinstance(error, _Refused) else "error"
-            self._settle(context, state, error=str(error), tool_id=tool.id)
+            self._settle(context, state, str(error), tool.id)
             raise
         if self._emit is not None:
             shown = self._redactor.value(given)
@@ -167,27 +167,26 @@ class Executor:
             text, result_bytes = _bounded_text(result, tool)
         except asyncio.CancelledError as error:
             if is_cancelled():
-                self._settle(context, "interrupted", error="the call was cancelled")
+                self._settle(context, "interrupted", "the call was cancelled")
                 raise
             raise self._failed(tool, context, NestedToolFailed(f"{tool.id} cancelled itself.")) from error
         except Exception as error:  # the one place where a tool's exception becomes a rejection
             raise self._failed(tool, context, error) from error
-        self._settle(context, "ok", result_bytes)
+        if self._emit is not None:
+            self._emit(CallSettled(context.run_id, _now_ms(), _number(context), "ok", result_bytes, None, None))
         return ToolOutcome(text)
 
     def _failed(self, tool: ToolSpec, context: RunContext, error: Exception) -> NestedToolFailed:
         failure = NestedToolFailed(self._words(error), tool.id)
-        self._settle(context, "error", error=str(failure))
+        self._settle(context, "error", str(failure))
         return failure
 
     def _words(self, error: Exception) -> str:
         return self._redactor.text(words_of(error))[:MAX_ERROR_BYTES]
 
-    def _settle(
-        self, context: RunContext, state: _State, size: int = 0, *, error: str | None = None, tool_id: str | None = None
-    ) -> None:
+    def _settle(self, context: RunContext, state: _State, error: str, tool_id: str | None = None) -> None:
         if self._emit is not None:
-            self._emit(CallSettled(context.run_id, _now_ms(), _number(context), state, size, error, tool_id))
+            self._emit(CallSettled(context.run_id, _now_ms(), _number(context), state, 0, error, tool_id))
 
     def report(self, context: RunContext, update: Json) -> None:
         """Emit what a call tells of its progress; a synchronous tool does from its own thread.

@@ -15,6 +15,7 @@ from typing import Any
 from codemode.core.types import Json
 
 MASK = "[redacted]"
+_BARE = frozenset({int, float, bool, type(None)})  # of these, nothing is secret
 _MAX_KEYS = 2000
 MIN_SECRET_CHARS = 6  # shorter values appear by chance in ordinary text
 _CUT = "…"
@@ -121,7 +122,10 @@ class Redactor:
             members: dict[str, Json] = {}
             for key, item in value.items():
                 shown, is_telling = self._keys.get(key) or self._judge_key(str(key))
-                members[shown] = self._telling(str(key), item) if is_telling else self.value(item)
+                if is_telling:
+                    members[shown] = self._telling(str(key), item)
+                else:
+                    members[shown] = item if type(item) in _BARE else self.value(item)
             return members
         if isinstance(value, (list, tuple)):
             return [self.value(item) for item in value]

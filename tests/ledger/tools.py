@@ -37,7 +37,10 @@ REQUIREMENTS = {
     "tools:http:size-bounded": ("issue 4", "An answer larger than the bound is refused while it is read."),
     "tools:http:one-client": ("issue 2", "One client serves all calls, opened at the first."),
     "tools:http:no-cookies": ("contract 2", "No cookie of one call is sent with another: calls may be of other runs."),
-    "tools:http:path-kept": ("ours", "A property cannot leave its segment of the URL's path, empty it, or add a header."),
+    "tools:http:path-kept": (
+        "ours",
+        "A property cannot leave its segment of the URL's path, empty it, or add a header.",
+    ),
     "tools:scripted:outcomes": ("contract 9", "A scripted tool gives its value or error after its delay."),
     "tools:scripted:fail-nth": ("issue 4", "A scripted tool fails at the call that failNth names."),
     "tools:variables:at-use": (
