@@ -112,6 +112,7 @@ MCP_CALL_MS = 60_000  # what other MCP clients wait for one answer
 MCP_SIGN_IN_MS = 300_000  # for a person to sign in at a server with the browser
 MCP_RETRY_MS = 30_000  # a server that failed is not tried again sooner, so that a REPL stays quick
 MCP_EXIT_MS = 100  # from a closed stdin to SIGTERM: most servers leave by themselves within 20 ms
+MCP_LISTED_EXIT_MS = 30  # the same, of a server that was only listed and has nothing to finish
 MCP_TERM_MS = 1000  # from SIGTERM to SIGKILL of a server's whole group
 MCP_KILL_MS = 5000  # from SIGKILL until it is gone: at once, where the machine has time for it
 MAX_MCP_PAGES = 200  # of one tool list: a server whose cursors never end must not hold the run

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from codemode.core.limits import MCP_SIGN_IN_MS
+from codemode.core.limits import MCP_EXIT_MS, MCP_LISTED_EXIT_MS, MCP_SIGN_IN_MS
 from codemode.core.redact import Redactor
 from codemode.core.types import Json
 from codemode.mcp.failures import (
@@ -194,7 +194,8 @@ class Connection:
             self._ended.set()
             await self._explain_end()
             if self._process is not None:
-                await self._process.close()
+                was_listed_only = self._conversation is None
+                await self._process.close(MCP_LISTED_EXIT_MS if was_listed_only else MCP_EXIT_MS)
                 self._around.guard.forget(self._process.pid, self._process.mark)
 
     async def _spawn(self, command: Command) -> bool:

@@ -102,22 +102,25 @@ class ServerProcess(asyncio.SubprocessProtocol):
         with suppress(TimeoutError):
             await asyncio.wait_for(self.exited.wait(), timeout_s)
 
-    async def close(self) -> None:
+    async def close(self, patience_ms: int = MCP_EXIT_MS) -> None:
         """End the server and all it started: close its stdin, then SIGTERM, then SIGKILL to its group.
 
         Children that left the group are found beforehand or by their mark, and killed in the end.
+
+        Args:
+            patience_ms: How long it may take to leave by itself.
         """
         try:
-            await self._end()
+            await self._end(patience_ms)
         finally:  # whoever is cancelled here leaves the rest to `guard`
             self._end_of_lines()
             self._transport.close()
         await asyncio.sleep(0)  # lets the loop close the pipes
 
-    async def _end(self) -> None:
+    async def _end(self, patience_ms: int) -> None:
         strays = _find_strays(self.pid)
         cast("asyncio.WriteTransport", self._transport.get_pipe_transport(_STDIN)).close()
-        if not await _becomes(self._is_gone, MCP_EXIT_MS):
+        if not await _becomes(self._is_gone, patience_ms):
             self._signal_group(signal.SIGTERM)
             if not await _becomes(self._is_gone, MCP_TERM_MS):
                 self._signal_group(signal.SIGKILL)

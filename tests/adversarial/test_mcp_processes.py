@@ -15,7 +15,7 @@ from codemode.mcp.connections import McpServers
 from codemode.mcp.servers import ServerSpec
 from codemode.mcp.shared import SharedServers
 from tests.requirements import requirement
-from tests.support.mcp import SERVERS, connection_of, define, eventually, odd, servers_of, shelf
+from tests.support.mcp import SERVERS, call, connection_of, define, eventually, odd, servers_of, shelf
 from tests.support.processes import is_running
 
 _HOST = """
@@ -47,14 +47,37 @@ async def test_closing_ends_a_stubborn_server_and_its_whole_family(tmp_path: Pat
 
 
 @requirement("mcp:close:no-process-left")
-async def test_closing_a_good_server_is_gentle(tmp_path: Path) -> None:
+async def test_closing_a_good_server_that_was_called_is_gentle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It leaves by itself, with status 0, when its stdin closes."""
+    monkeypatch.setattr("codemode.mcp.connection.MCP_EXIT_MS", 60_000)  # it gets as far as that on a busy machine too
     async with servers_of(shelf(), cache=tmp_path) as servers:
-        await servers.tools()
+        await call(servers, "shelf.getBook", {"id": "1"})
         process = connection_of(servers._servers["shelf"])._process
         assert process is not None
 
     assert process.exit_status == 0
+
+
+@requirement("mcp:close:no-process-left")
+async def test_a_server_that_was_only_listed_is_not_waited_for_as_one_that_was_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has nothing to finish; one that does not heed the end of its stdin gets its SIGTERM soon."""
+    monkeypatch.setattr("codemode.mcp.connection.MCP_EXIT_MS", 600_000)  # longer than a test may take
+    code = f"""
+import sys, time
+sys.path.insert(0, {str(SERVERS)!r})
+from wire import Server
+Server("slow").run()
+time.sleep(600)
+"""
+    slow = define("slow", {"command": sys.executable, "args": ["-c", code]})
+    async with servers_of(slow, cache=tmp_path) as servers:
+        await servers.tools()
+        process = connection_of(servers._servers["slow"])._process
+        assert process is not None
+
+    assert process.exit_status == -signal.SIGTERM
 
 
 @requirement("mcp:close:no-process-left")
@@ -159,7 +182,9 @@ async def test_what_a_server_starts_while_it_is_closed_does_not_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its stdin closes, it starts a process in a session of its own, and is gone: nobody saw them together."""
-    monkeypatch.setattr("codemode.mcp.process.MCP_EXIT_MS", 60_000)  # it gets as far as that on a busy machine too
+    monkeypatch.setattr(
+        "codemode.mcp.connection.MCP_LISTED_EXIT_MS", 60_000
+    )  # it gets as far as that on a busy machine too
     log = tmp_path / "log"
     code = f"""
 import subprocess, sys
