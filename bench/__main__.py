@@ -93,7 +93,7 @@ def _page(rows: list[Figure]) -> str:
     machine = ", ".join(f"{key} {value}" for key, value in _machine().items())
     lines = [" | ".join(row) for row in (COLUMNS, ["---"] * len(COLUMNS), *(_cells(row) for row in rows))]
     table = "\n".join(f"| {line} |" for line in lines)
-    written = f"Written by `python -m bench --write FILE`. Medians; {machine}."
+    written = f"Written by `python -m bench --write FILE`. Medians, and ratios of what was taken in turn; {machine}."
     return f"# Benchmarks\n\n{written}\n\n{_YARDSTICK}\n\n{table}\n"
 
 

@@ -49,8 +49,8 @@ CATALOGS = (10, 1000, 10_000)
 def figures(scale: float) -> Iterator[Figure]:
     """Yield the rows; `scale` multiplies the number of samples, and of the runs that wait."""
     yield from asyncio.run(_waiting(max(100, int(SUSPENDED * scale)), max(10, int(40 * scale))))
-    yield from asyncio.run(_at_once(max(3, int(10 * scale))))
-    yield from asyncio.run(_events(max(5, int(40 * scale))))
+    yield from asyncio.run(_at_once(max(3, int(20 * scale))))
+    yield from asyncio.run(_events(max(5, int(60 * scale))))
     yield from _surfaces()
     yield _checks("fault walk: share of steps that end as the contract says", "test_fault_walk.py")
     yield _checks("planted secret: share of checks that find it nowhere", "test_planted_secret.py")

@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from operator import truediv
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,9 +46,11 @@ class Figure(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """Ours over the reference, of the medians."""
-        if self.samples is None or self.reference is None or not self.reference.median:
+        """Ours over the reference: the median of the pairs, which were taken in turn, else that of the medians."""
+        if self.samples is None or self.reference is None or not all(self.reference.values):
             return None
+        if len(self.samples.values) == len(self.reference.values):
+            return statistics.median(map(truediv, self.samples.values, self.reference.values))
         return self.samples.median / self.reference.median
 
 

@@ -4,13 +4,12 @@
 `manifest` calls them, `tools` makes things that run of the values. Plugins and OpenAPI documents end as the same.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from codemode.core.files import readable
+from codemode.core.files import read_json
 from codemode.core.jsonsafe import NotJson, adapt
 from codemode.core.names import build_tool_id, did_you_mean
 from codemode.core.schemas import find_schema_fault, with_doubles
@@ -314,24 +313,6 @@ def _schema_fault(schema: Json) -> str | None:
 def _object_fault(schema: Json) -> str | None:
     kind = schema.get("type", "object") if isinstance(schema, dict) else None
     return None if kind == "object" or (isinstance(kind, list) and "object" in kind) else 'its type must be "object"'
-
-
-def read_json(path: Path, where: Where) -> Json:
-    """Return what a JSON file holds.
-
-    Raises:
-        InvalidConfig: It cannot be read, or is no JSON; the message says where.
-    """
-    try:
-        return json.loads(readable(path).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        where.fail(f"cannot read {path}: {error.strerror}.")
-    except UnicodeDecodeError:
-        where.fail(f"{path} is not UTF-8 text.")
-    except json.JSONDecodeError as error:
-        where.fail(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}.")
-    except (ValueError, RecursionError) as error:
-        where.fail(f"{path} {'is nested too deeply' if type(error) is RecursionError else 'has too long a number'}.")
 
 
 def _parse_executor(fields: dict[str, Json], where: Where) -> ToolExecutor:

@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
+from codemode.core.files import read_json
 from codemode.core.names import UniqueNames, build_tool_id, safe_name
 from codemode.core.tables import shown
 from codemode.core.types import Json
-from codemode.definitions import HttpTemplate, Place, PlaceKind, ToolEntry, read_json
+from codemode.definitions import HttpTemplate, Place, PlaceKind, ToolEntry
 from codemode.extensions import OpenApiEntry
 from codemode.openapi_schemas import BadReference, Schemas, follow
 

@@ -7,6 +7,7 @@ in plain JSON, so nothing but data ever crosses the process wall.
 import dataclasses
 import datetime as dt
 import math
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import Enum
@@ -17,6 +18,10 @@ from codemode.core.limits import MAX_JSON_DEPTH, MAX_SAFE_INTEGER
 from codemode.core.types import Json
 
 _encode = build_encoder(ascii_only=False)
+_HEX = "[0-9a-fA-F]{2}"
+_ESCAPE = re.compile(  # what is caught stands for half a character
+    rf"\\(?:u[dD][89abAB]{_HEX}\\u[dD][c-fC-F]{_HEX}|(u[dD][89a-fA-F]{_HEX})|.)", re.DOTALL
+)
 _SHOWN_KEY_CHARS = 200
 
 
@@ -66,6 +71,16 @@ def adapt(value: Any) -> Json:
 def clean_text(text: str) -> str:
     """Return the text with each lone surrogate replaced by U+FFFD, so it encodes as UTF-8."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if not text.isascii() else text
+
+
+def clean_escapes(text: str) -> str:
+    """Return JSON text in which no escape stands for half a character: each that did is U+FFFD.
+
+    What was parsed of such a text could be neither stored nor sent.
+    """
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
 
 
 def _is_plain(value: Any, depth: int) -> bool:

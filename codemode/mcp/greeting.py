@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from codemode import __version__
-from codemode.core.jsonsafe import clean_text
+from codemode.core.jsonsafe import clean_escapes
 from codemode.core.types import Json
 from codemode.mcp.failures import RequestFailed
 from codemode.mcp.process import ServerProcess
@@ -116,9 +116,6 @@ class Greeting:
 def read_line(line: bytes) -> Json:
     """Return the JSON of a line, None if it holds none; lone surrogates and bad bytes become U+FFFD."""
     try:
-        found = json.loads(line.decode("utf-8", "replace"))
-        if b"\\ud" not in line.lower():
-            return found
-        return json.loads(clean_text(json.dumps(found, ensure_ascii=False)))
+        return json.loads(clean_escapes(line.decode("utf-8", "replace")))
     except (ValueError, RecursionError):
         return None

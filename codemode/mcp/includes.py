@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from codemode.core.errors import InvalidConfig
 from codemode.core.files import readable
+from codemode.core.jsonsafe import clean_escapes
 from codemode.core.tables import Where
 from codemode.core.types import Json
 
@@ -85,7 +86,7 @@ def _parse(path: Path, text: str) -> Json:
     try:
         if path.suffix == ".toml":
             return tomllib.loads(text)
-        return _json(_TRIVIA.sub(_blank, text))
+        return _json(clean_escapes(_TRIVIA.sub(_blank, text)))
     except json.JSONDecodeError as error:
         raise InvalidConfig(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}.") from error
     except tomllib.TOMLDecodeError as error:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from codemode.config import CodeModeConfig, parse_code_mode
 from codemode.core.errors import InvalidConfig
+from codemode.core.jsonsafe import clean_escapes
 from codemode.core.limits import Limits
 from codemode.core.tables import Field, Where, check_table
 from codemode.core.types import Json, ToolSpec
@@ -224,7 +225,7 @@ def load_recording(path: Path) -> Recording:
 
 def _parse(line: str, where: Where) -> dict[str, Json]:
     try:
-        row = json.loads(line)
+        row = json.loads(clean_escapes(line))
     except (ValueError, RecursionError) as error:
         where.fail(f"not JSON: {error}.")
     if not isinstance(row, dict):

@@ -16,6 +16,10 @@ REQUIREMENTS = {
         "issue 2",
         "A manifest that is missing, unreadable or no UTF-8 is one clear `invalid_config`.",
     ),
+    "manifest:load:halves": (
+        "ours",
+        "An escape for half a character, in a document, a client's configuration or a recording, is U+FFFD.",
+    ),
     "manifest:load:special-file": (
         "issue 6",
         "A named pipe, a socket or a device as a file to read is one clear error, not a hang; pipes of a shell work.",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from codemode.core import events
 from codemode.core.errors import CodeModeError, ErrorCode
-from codemode.core.jsonsafe import NotJson, adapt, to_text
+from codemode.core.jsonsafe import NotJson, adapt, clean_escapes, clean_text, to_text
 from codemode.core.jsontext import build_encoder
 from codemode.core.limits import LIMITS, Clamp, Limits, clamp_limits
 from codemode.core.names import (
@@ -379,3 +379,40 @@ def test_an_event_as_json_has_its_name_and_its_fields() -> None:
     assert events.to_json(events.WaitStarted("cm_1", 1.5, "wait_1")) == {
         "event": "wait_started", "run_id": "cm_1", "at_ms": 1.5, "wait_id": "wait_1",
     }  # fmt: skip
+
+
+# ---- JSON text of others ----
+
+
+@requirement("manifest:load:halves")
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        (r'"half \ud800 a pair"', "half \ufffd a pair"),
+        (r'"\uDFFF\uD800"', "\ufffd\ufffd"),
+        (r'"\ud83d\ude00"', "\N{GRINNING FACE}"),
+        (r'"\ud83d\ud83d\ude00"', "\ufffd\N{GRINNING FACE}"),
+        (r'"\\ud800"', r"\ud800"),
+        (r'"\\\ud800"', "\\\ufffd"),
+    ],
+)
+def test_an_escape_for_half_a_character_is_the_sign_for_none(text: str, meant: str) -> None:
+    assert json.loads(clean_escapes(text)) == meant
+
+
+@requirement("manifest:load:halves")
+@given(st.text(st.sampled_from('\\"ud8Df0c/\ud800\udc00'), max_size=12))
+def test_json_text_with_clean_escapes_says_the_same_without_halves(text: str) -> None:
+    assert json.loads(clean_escapes(json.dumps(text))) == clean_text(text)
+
+
+@given(st.text(max_size=30))
+def test_what_is_no_json_does_not_become_some(text: str) -> None:
+    def is_json(given: str) -> bool:
+        try:
+            json.loads(given)
+        except ValueError:
+            return False
+        return True
+
+    assert is_json(clean_escapes(text)) == is_json(text)

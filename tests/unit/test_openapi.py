@@ -143,6 +143,14 @@ def test_a_document_that_cannot_be_used_is_an_error_of_the_manifest(tmp_path, ma
 
 
 @requirement("openapi:document:refused")
+@requirement("manifest:load:halves")
+def test_halves_of_characters_in_a_document_are_marked(tmp_path):
+    """What a cell is told of its tools could not be sent otherwise."""
+    tool = only(tmp_path, document({"/a": {"get": operation(summary="half \ud800 a pair")}}))
+
+    assert tool.description == "half \ufffd a pair"
+
+
 def test_a_document_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(InvalidConfig, match=r"openapi\[0\]\.spec in codemode\.toml: cannot read .*gone\.json"):
         load_openapi(OpenApiEntry(tmp_path / "gone.json", "pets", None, {}, WHERE))
