@@ -56,6 +56,7 @@ class LiveRun:
         self._loop = asyncio.get_running_loop()
         self._waking: asyncio.Future[None] | None = None
         service.changed = self._wake
+        service.has_time = lambda: vm.budget_ms > 0
         vm.meanwhile = partial(around.journal.keep_up, run_id)
 
     def take_up(self, claimed: Claimed) -> None:

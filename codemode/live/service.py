@@ -55,7 +55,9 @@ class Service:
         self._inbox_position = 0
         self._loop = asyncio.get_running_loop()
         self._timers: dict[int, asyncio.TimerHandle] = {}
+        self.has_time: Callable[[], bool] = lambda: True  # for searches, before the deadline
         self._lookups: deque[Request] = deque()
+        self._is_serving = False
         carrier.receiver = self
 
     # ---- starting ----
@@ -74,7 +76,8 @@ class Service:
             self._requests.cancel(call_id)
             if timer := self._timers.pop(call_id, None):
                 timer.cancel()
-        self._serve_lookups()
+        if not self._is_serving:
+            self._serve_lookups()
 
     def restore(self, recorded: Iterable[OpenCall]) -> None:
         """Open again what was open at the suspension.
@@ -113,15 +116,16 @@ class Service:
         self.carrier.start(self._bridge, call, target)
 
     def _serve_lookups(self) -> None:
-        """Answer searches and describes for the length of a slice, and the rest of them later."""
+        """Answer searches and describes for the length of a slice, and the rest of them later, while there is time."""
         until = time.monotonic() + _SLICE_S
-        while self._lookups:
+        while self._lookups and self.has_time():
             request = self._lookups.popleft()
             if request.reply is None:
                 self._look_up(request.call)
             if time.monotonic() >= until:
                 break
-        if self._lookups:
+        self._is_serving = bool(self._lookups) and self.has_time()
+        if self._is_serving:
             self._loop.call_soon(self._at_leisure, self._serve_lookups)
 
     def _look_up(self, call: BridgeCall) -> None:

@@ -187,6 +187,38 @@ async def test_searches_that_take_long_let_others_have_their_turn(monkeypatch: p
 
 
 @requirement("execution:searches:sliced")
+async def test_however_many_turns_ask_one_slice_is_taken_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn that adds searches to those that wait must not make each pause longer."""
+    monkeypatch.setattr("codemode.live.service._SLICE_S", 0)
+    store, requests = MemoryStore(), Requests(16)
+    service = serving(requests, store)
+    for first in (1, 11, 21):
+        service.start([BridgeCall(id_, "search", "order", None) for id_ in range(first, first + 10)], ())
+    counts = []
+    for _ in range(3):
+        counts.append(len(requests.settled()))
+        await asyncio.sleep(0)
+
+    assert counts == [1, 2, 3]
+    store.close()
+
+
+@requirement("execution:searches:sliced")
+async def test_no_search_is_answered_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait for the next `wait`; a flood of them overshot by half a second."""
+    monkeypatch.setattr("codemode.live.service._SLICE_S", 0)
+    store, requests = MemoryStore(), Requests(16)
+    service = serving(requests, store)
+    service.has_time = lambda: not requests.has_settled
+    service.start([BridgeCall(id_, "search", "order", None) for id_ in (1, 2, 3)], ())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    assert [reply.id for reply in requests.settled()] == [1]
+    store.close()
+
+
+@requirement("execution:searches:sliced")
 async def test_searches_that_found_no_time_before_a_suspension_are_answered_after_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
